@@ -20,7 +20,7 @@ from .log.setting import Setting
 from .log.similar import similar_walks
 from .measure.device_lock import cpu_lock
 from .measure.jobs import Job, Reply
-from .measure.lowering import Written, write
+from .measure.lowering import LoweredCandidate, write
 from .measure.measurement import Subject, same_code
 from .places.confirmation import FINALISTS, Confirmation, rounds_of
 from .places.places import Place
@@ -40,7 +40,7 @@ class Batch:
     """Candidates that one job measures."""
 
     task: Task
-    written: tuple[Written, ...]
+    written: tuple[LoweredCandidate, ...]
     job: Job
 
     def take(self, reply: Reply) -> None:
@@ -56,7 +56,7 @@ class ConfirmationRound:
     """
 
     task: Task
-    written: tuple[Written, ...]
+    written: tuple[LoweredCandidate, ...]
     seconds: tuple[float, ...]
     state: Confirmation
 
@@ -90,7 +90,9 @@ class Task:
         self._done: dict[str, Trial] = {}
         self._by_source: dict[str, Trial] = {}
         self._in_flight: dict[str, str] = {}  # trace -> source, of what is being measured
-        self._twins: list[Written] = []  # candidates whose code is being measured for another one
+        self._twins: list[
+            LoweredCandidate
+        ] = []  # candidates whose code is being measured for another one
         self._keep = keep
         self._strategy = strategy
 
@@ -147,7 +149,7 @@ class Task:
         proposed = self.search.propose(most)
         place.clock.add("search", perf_counter() - began)
         self.is_exhausted = not proposed and not self._in_flight
-        batch: list[Written] = []
+        batch: list[LoweredCandidate] = []
         for candidate in proposed:
             written = self._write_new(candidate, at)
             if written is not None:
@@ -189,9 +191,9 @@ class Task:
         fastest = self.search.fastest(FINALISTS + 1)
         near = [one for one in fastest if (self._seconds(one) or inf) <= NEAR * default_seconds]
         rivals = [candidate for candidate in near if not candidate.is_default][:FINALISTS]
-        by_source: dict[str, Written] = {}
+        by_source: dict[str, LoweredCandidate] = {}
         for one in map(self._write, (default, *rivals)):
-            if isinstance(one, Written):
+            if isinstance(one, LoweredCandidate):
                 by_source.setdefault(one.source, one)
         written = tuple(by_source.values())
         if len(written) < 2 or not written[0].candidate.is_default:
@@ -204,7 +206,9 @@ class Task:
         known = self._done.get(_key(candidate.schedule.trace))
         return None if known is None else known.seconds
 
-    def confirmation_job(self, written: Sequence[Written], seconds: Sequence[float]) -> Job:
+    def confirmation_job(
+        self, written: Sequence[LoweredCandidate], seconds: Sequence[float]
+    ) -> Job:
         """The job of one process of a confirmation round."""
         return self._subject.job(written, rounds_of(seconds), bar=None, is_final=True)
 
@@ -214,7 +218,7 @@ class Task:
         for one, result, count in zip(done.written, state.results, state.processes, strict=True):
             self._record(self._subject.trial(one, result, at, session, count))
 
-    def _write_new(self, candidate: Candidate, at: Conditions) -> Written | None:
+    def _write_new(self, candidate: Candidate, at: Conditions) -> LoweredCandidate | None:
         """Write a candidate that must be measured; skip known ones, reporting their result."""
         key = _key(candidate.schedule.trace)
         known = self._done.get(key)
@@ -237,7 +241,7 @@ class Task:
             return written
         return None
 
-    def _write(self, candidate: Candidate) -> Written | str:
+    def _write(self, candidate: Candidate) -> LoweredCandidate | str:
         """Write the code of a candidate; the error text where that fails."""
         try:
             with cpu_lock().building():

@@ -15,7 +15,7 @@ from ..tir.text.display import printable
 _STYLE = re.compile(r"(\x1b\[(?:0|1|2|31|32)m)")
 
 
-class Guarded:
+class GuardedOutput:
     """A stream that escapes what is written to it, and otherwise delegates to another one."""
 
     def __init__(self, behind: TextIO) -> None:
@@ -39,10 +39,10 @@ class Guarded:
 @contextmanager
 def guarded_output() -> Iterator[None]:
     """Guard standard output while a verb runs."""
-    with redirect_stdout(Guarded(sys.stdout)):
+    with redirect_stdout(GuardedOutput(sys.stdout)):
         yield
 
 
 def unguarded(stream: TextIO) -> TextIO:
     """The underlying stream, for callers that move the cursor and escape names themselves."""
-    return stream.behind if isinstance(stream, Guarded) else stream
+    return stream.behind if isinstance(stream, GuardedOutput) else stream

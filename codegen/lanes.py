@@ -45,7 +45,7 @@ INT32_LIMIT = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class LaneAccess:
     """The address of an access in elements, as a function of the variable `lane`.
 
     offset = base + stride * lane where `stride` is a number; where it is None, offset is no such
@@ -69,7 +69,7 @@ def flat_offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
     return offset
 
 
-def access(buffer: Buffer, indices: Sequence[Expr], ranges: Ranges) -> Access:
+def access(buffer: Buffer, indices: Sequence[Expr], ranges: Ranges) -> LaneAccess:
     """The address of an access whose indices may be vectors."""
     lanes = max((item.dtype.lanes for item in indices), default=1)
     lane = Var("lane")
@@ -85,7 +85,7 @@ def address(
     lanes: int,
     ranges: Ranges,
     values: Mapping[Var, Expr] | None = None,
-) -> Access:
+) -> LaneAccess:
     """The address of an access whose indices are scalars that mention `lane`."""
     known = {**ranges, lane: (0, lanes - 1)} if lanes > 1 else ranges
     offset = simplify(flat_offset(buffer, indices), known)
@@ -94,7 +94,7 @@ def address(
         offset = offset if settled is offset else simplify(settled, known)
     moved = linear_in(offset, lane, values or {})
     base, stride = moved if moved is not None else (index(0), None)
-    return Access(offset, lane, lanes, base, stride, values or {})
+    return LaneAccess(offset, lane, lanes, base, stride, values or {})
 
 
 def _of_lane(expr: Expr, lane: Var, values: dict[Var, Expr]) -> Expr:

@@ -27,7 +27,7 @@ from .check.ways import Ways
 from .lower_program import LoweredKernel, LoweredProgram, lower_program
 
 
-class Compiled(Protocol):
+class CompiledProgram(Protocol):
     """A program whose kernels are compiled."""
 
     @property
@@ -67,16 +67,16 @@ class Compiling(Protocol):
         """Write a kernel, and let it be compiled."""
         ...
 
-    def finish(self, lowered: Program) -> Compiled:
+    def finish(self, lowered: Program) -> CompiledProgram:
         """The compiled program. Raises: CompileFailed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class ProgramTexts:
     """The code of a program, checked, and what is reported of it."""
 
-    compiled: Compiled
+    compiled: CompiledProgram
     kernels: tuple[KernelReport, ...]
     notes: tuple[str, ...]
 
@@ -104,7 +104,7 @@ def build_code(
     options: CodeOptions,
     compiling: Callable[[], AbstractContextManager[Compiling]],
     clock: Clock,
-) -> Code:
+) -> ProgramTexts:
     """Lower, compile and check. What was lowered is let go with it.
 
     Raises: ProgramRefusedError, ProgramCheckError for what is divisible; for a function that no way
@@ -156,7 +156,7 @@ def build_code(
         _report(name, lowered, compiled.symbol(kernel), checks.get(name, none), labels[name])
         for name, kernel in lowered.kernels.items()
     )
-    return Code(compiled, kernels, tuple(notes))
+    return ProgramTexts(compiled, kernels, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def _divisible(wrong: Iterable[str], lowered: LoweredProgram, options: CodeOptio
     return any(kernel.lowered.schedule.origin == "rule" for kernel in kernels)
 
 
-def _check(compiled: Compiled, kernel: LoweredKernel) -> KernelCheck:
+def _check(compiled: CompiledProgram, kernel: LoweredKernel) -> KernelCheck:
     """The check of one kernel, where it is not too large."""
     unchecked = unchecked_because(kernel.func)
     return compiled.check(kernel) if unchecked is None else KernelCheck(unchecked, None, 0.0)

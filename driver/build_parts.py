@@ -15,7 +15,7 @@ from ..runtime.engine.parts import EngineParts
 from ..runtime.model.model import Model, StoredModel
 from ..runtime.model.report import EngineReport
 from ..tir.program.program import Program
-from .build_code import Code, CodeOptions, Compiled, Compiling, build_code
+from .build_code import CodeOptions, CompiledProgram, Compiling, ProgramTexts, build_code
 from .check.clock import Clock
 from .check.engine import EngineChecker
 from .jobs import ProgramJob, ProgramOptions
@@ -66,7 +66,7 @@ def plain_model(program: Program, constants: Mapping[str, Array]) -> StoredModel
     return Model(program, {name: constants[name] for name in bound}).stored()
 
 
-def _whole(job: ProgramJob, compiled: Compiled, constants: Constants) -> str:
+def _whole(job: ProgramJob, compiled: CompiledProgram, constants: Constants) -> str:
     """Run the whole engine beside the reference; what was found.
 
     Raises: ProgramCheckError, EngineCheckError.
@@ -89,7 +89,7 @@ def _bound(artifact: ModelArtifact, constants: Mapping[str, Array]) -> Constants
     )
 
 
-def _report(built: Code, clock: Clock, options: ProgramOptions, whole: str) -> EngineReport:
+def _report(built: ProgramTexts, clock: Clock, options: ProgramOptions, whole: str) -> EngineReport:
     laps, notes = (*options.seconds, *clock.laps), (*options.notes, *built.notes)
     return EngineReport(built.kernels, notes, laps, options.tolerance, whole)
 

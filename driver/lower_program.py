@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ..schedule.source import ScheduleSource
 from ..tir.errors import TargetError, TilewrightError
 from ..tir.func import PrimFunc
-from ..tir.program.program import Launch, Program, Slice, Step, Tensor, place_syncs
+from ..tir.program.program import Launch, Program, ProgramTensor, Slice, Step, place_syncs
 from ..tir.target import Target
 from ..tir.text.canonical import workload_key
 from .check.ways import Refusal, Way, Ways
@@ -198,7 +198,7 @@ class _Joined:
         for buffer in prepare.outputs:
             made[buffer.name] = Slice("constant", len(self._constants), buffer.type, buffer.shape)
             name = self._fresh(f"{owner}.{buffer.name}")
-            self._constants.append(Tensor(name, buffer.type, buffer.shape))
+            self._constants.append(ProgramTensor(name, buffer.type, buffer.shape))
         arguments = [(made.get(p.name) or slices[p.name]) for p in prepare.parameters]
         self._prepare.append(Launch(prepare.name, tuple(arguments)))
         self._prepared[prepare.name, read] = made

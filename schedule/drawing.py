@@ -17,7 +17,7 @@ from .trace.references import LoopRef
 Arguments = Mapping[str, object]
 
 
-class View(Protocol):
+class ScheduleView(Protocol):
     """What a draw sees of a schedule."""
 
     @property
@@ -27,7 +27,7 @@ class View(Protocol):
     def extent(self, loop: LoopRef) -> int: ...
 
 
-Draw = Callable[[View, Random], Arguments]
+Draw = Callable[[ScheduleView, Random], Arguments]
 
 
 class NothingToTry(Exception):
@@ -37,12 +37,12 @@ class NothingToTry(Exception):
 # -- one argument ---------------------------------------------------------------------------------
 
 
-def choose_block(sch: View, rng: Random) -> str:
+def choose_block(sch: ScheduleView, rng: Random) -> str:
     """Any block."""
     return rng.choice(sch.blocks())
 
 
-def choose_reduction(sch: View, rng: Random) -> str:
+def choose_reduction(sch: ScheduleView, rng: Random) -> str:
     """A block with a reduction. Raises: NothingToTry, seldom also where there is one."""
     found = [
         block.name
@@ -54,7 +54,7 @@ def choose_reduction(sch: View, rng: Random) -> str:
     return rng.choice(found)
 
 
-def choose_pair(sch: View, rng: Random) -> tuple[str, str]:
+def choose_pair(sch: ScheduleView, rng: Random) -> tuple[str, str]:
     """A block and one that reads what it makes. Raises: NothingToTry."""
     pairs = computed_and_used(sch)
     if not pairs:
@@ -62,7 +62,7 @@ def choose_pair(sch: View, rng: Random) -> tuple[str, str]:
     return rng.choice(pairs)
 
 
-def computed_and_used(sch: View) -> list[tuple[str, str]]:
+def computed_and_used(sch: ScheduleView) -> list[tuple[str, str]]:
     """Each block with each one that reads what it makes."""
     return [
         (block.name, user.name)
@@ -72,7 +72,7 @@ def computed_and_used(sch: View) -> list[tuple[str, str]]:
     ]
 
 
-def choose_nest(sch: View, rng: Random, least: int = 1) -> tuple[LoopRef, ...]:
+def choose_nest(sch: ScheduleView, rng: Random, least: int = 1) -> tuple[LoopRef, ...]:
     """The loops around a block, `least` or more. Raises: NothingToTry."""
     loops = sch.loops(choose_block(sch, rng))
     if len(loops) < least:
@@ -80,7 +80,7 @@ def choose_nest(sch: View, rng: Random, least: int = 1) -> tuple[LoopRef, ...]:
     return loops
 
 
-def choose_loop(sch: View, rng: Random, block: str) -> LoopRef:
+def choose_loop(sch: ScheduleView, rng: Random, block: str) -> LoopRef:
     """A loop around a block. Raises: NothingToTry."""
     loops = sch.loops(block)
     if not loops:
@@ -88,27 +88,27 @@ def choose_loop(sch: View, rng: Random, block: str) -> LoopRef:
     return rng.choice(loops)
 
 
-def choose_any_loop(sch: View, rng: Random) -> LoopRef:
+def choose_any_loop(sch: ScheduleView, rng: Random) -> LoopRef:
     """A loop around any block. Raises: NothingToTry."""
     return choose_loop(sch, rng, choose_block(sch, rng))
 
 
-def buffers(sch: View) -> list[Buffer]:
+def buffers(sch: ScheduleView) -> list[Buffer]:
     """The parameters, and all that is allocated."""
     return [*(p.buffer for p in sch.func.parameters), *sch.func.allocations]
 
 
-def names_read(sch: View, block: Block) -> list[str]:
+def names_read(sch: ScheduleView, block: Block) -> list[str]:
     """The names of the buffers that a block reads from others."""
     return [b.name for b in buffers(sch) if any(u is block for u in readers(sch.func, b))]
 
 
-def choose_tensor(sch: View, rng: Random) -> str:
+def choose_tensor(sch: ScheduleView, rng: Random) -> str:
     """Any buffer."""
     return rng.choice(buffers(sch)).name
 
 
-def choose_intermediate(sch: View, rng: Random) -> Buffer:
+def choose_intermediate(sch: ScheduleView, rng: Random) -> Buffer:
     """An intermediate tensor that is no staged part of another one. Raises: NothingToTry."""
     inner = [buffer for buffer in sch.func.allocations if buffer.origin is None]
     if not inner:
@@ -119,22 +119,22 @@ def choose_intermediate(sch: View, rng: Random) -> Buffer:
 # -- all arguments of a primitive -----------------------------------------------------------------
 
 
-def draw_block(sch: View, rng: Random) -> Arguments:
+def draw_block(sch: ScheduleView, rng: Random) -> Arguments:
     """Any block."""
     return {"block": choose_block(sch, rng)}
 
 
-def draw_loop(sch: View, rng: Random) -> Arguments:
+def draw_loop(sch: ScheduleView, rng: Random) -> Arguments:
     """Any loop."""
     return {"loop": choose_any_loop(sch, rng)}
 
 
-def draw_intermediate(sch: View, rng: Random) -> Arguments:
+def draw_intermediate(sch: ScheduleView, rng: Random) -> Arguments:
     """Any intermediate tensor."""
     return {"buffer": choose_intermediate(sch, rng).name}
 
 
-def draw_reduction(sch: View, rng: Random) -> Arguments:
+def draw_reduction(sch: ScheduleView, rng: Random) -> Arguments:
     """A block with a reduction, and a loop around it."""
     block = choose_reduction(sch, rng)
     return {"block": block, "loop": choose_loop(sch, rng, block)}

@@ -14,9 +14,9 @@ from .canonical import has_same_blocks
 from .errors import ScheduleError, ScheduleTypeError
 from .legality.externs import check_calls
 from .legality.tensorized import check_kept
-from .primitives.parameters import Site
+from .primitives.parameters import StepSite
 from .primitives.primitive import Primitive
-from .primitives.sample import Decision
+from .primitives.sample import DecisionForm
 from .primitives.table import STEP_FORMS
 from .trace.decisions import Decisions, Default, Replay
 from .trace.references import References
@@ -133,7 +133,7 @@ class Recorder:
                 code="replay-primitive",
             )
         arguments = form.decode(number, step, self._site(form.name))
-        if isinstance(form, Decision):
+        if isinstance(form, DecisionForm):
             self._ask(form, arguments)
         else:
             self._take(form, **arguments)
@@ -202,9 +202,9 @@ class Recorder:
         list_of_steps = details(title, highlight(lines, STEPS), shown=True) if steps else ""
         return highlight(str(self.func)) + list_of_steps
 
-    def _site(self, primitive: str) -> Site:
+    def _site(self, primitive: str) -> StepSite:
         state = self._states[-1]
-        return Site(state.func, state.references, primitive)
+        return StepSite(state.func, state.references, primitive)
 
     def _take(self, primitive: Primitive[Made], **arguments: object) -> Made:
         """Take a step. Returns what its caller gets of what it made. Raises: ScheduleError."""
@@ -218,7 +218,7 @@ class Recorder:
         self._states.append(State(rewrite.func, references, self._and(step)))
         return primitive.gives(*references.made(number))
 
-    def _ask(self, decision: Decision, arguments: Mapping[str, object]) -> int:
+    def _ask(self, decision: DecisionForm, arguments: Mapping[str, object]) -> int:
         """Have a question answered. Returns the index of the candidate. Raises: ScheduleError."""
         site = self._site(decision.name)
         question = decision.function(len(self.trace.steps), **arguments)

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright import te
 from tilewright.tir.dtype import FLOAT32, INT64, UINT64
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.program.program import Launch, Program, Slice, Tensor, place_syncs
+from tilewright.tir.program.program import Launch, Program, ProgramTensor, Slice, place_syncs
 
 LENGTH, WIDTH, WORDS, KINDS = 6, 16, 10, 2
 BYTES = LENGTH * WIDTH * 4
@@ -44,9 +44,12 @@ def embedding() -> Program:
     return place_syncs(
         Program(
             "embedding",
-            (Tensor("token", INT64, (LENGTH,)), Tensor("kind", INT64, (LENGTH,))),
-            (Tensor("y", FLOAT32, (LENGTH, WIDTH)),),
-            (Tensor("words", FLOAT32, (WORDS, WIDTH)), Tensor("kinds", FLOAT32, (KINDS, WIDTH))),
+            (ProgramTensor("token", INT64, (LENGTH,)), ProgramTensor("kind", INT64, (LENGTH,))),
+            (ProgramTensor("y", FLOAT32, (LENGTH, WIDTH)),),
+            (
+                ProgramTensor("words", FLOAT32, (WORDS, WIDTH)),
+                ProgramTensor("kinds", FLOAT32, (KINDS, WIDTH)),
+            ),
             (rows("rows", WORDS, "token"), rows("kinds", KINDS, "kind"), add()),
             (
                 Launch("rows", (tables[0], token, first, word(2 * BYTES)), "word rows"),

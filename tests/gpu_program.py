@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.codegen.artifact import Parameter
-from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Temporary
+from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Part, Temporary
 from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program.program import Copy, Slice, Step, Sync
@@ -52,8 +52,8 @@ def arena(number: int) -> Slice:
     return piece("arena", number * BYTES)
 
 
-def _launch(kernel: str, *arguments: str) -> Launch:
-    return Launch(kernel, (1, 1, 1), (N, 1, 1), arguments)
+def _launch(kernel: str, *arguments: str) -> KernelLaunch:
+    return KernelLaunch(kernel, (1, 1, 1), (N, 1, 1), arguments)
 
 
 A, C, PACKED = parameter("A", "input"), parameter("C", "output"), parameter("packed", "prepared")

@@ -11,7 +11,7 @@ import numpy as np
 from tilewright import te
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.program.program import Launch, Program, Slice, Tensor, place_syncs
+from tilewright.tir.program.program import Launch, Program, ProgramTensor, Slice, place_syncs
 
 N, K, M = 6, 20, 35
 SIZE = -(-N * M * 4 // 64) * 64  # bytes of a tensor in the arena
@@ -51,9 +51,9 @@ def tiny(name: str = "tiny") -> Program:
     return place_syncs(
         Program(
             name,
-            (Tensor("x", FLOAT32, (N, K)),),
-            (Tensor("y", FLOAT32, (N, M)),),
-            (Tensor("w1", FLOAT32, (K, M)), Tensor("w2", FLOAT32, (K, M))),
+            (ProgramTensor("x", FLOAT32, (N, K)),),
+            (ProgramTensor("y", FLOAT32, (N, M)),),
+            (ProgramTensor("w1", FLOAT32, (K, M)), ProgramTensor("w2", FLOAT32, (K, M))),
             (matmul("mm1"), matmul("mm2"), relu(), add()),
             (
                 Launch("mm1", (x, w1, first), "first matmul"),

@@ -17,7 +17,7 @@ import numpy as np
 from .errors import IRError, known_names
 
 
-class Kind(Enum):
+class TypeKind(Enum):
     """What the bits of a value mean."""
 
     BOOL = "bool"
@@ -35,7 +35,7 @@ class Kind(Enum):
 class DType:
     """The type of a value: `lanes` values of `bits` bits each; lanes is 1 outside lowered code."""
 
-    kind: Kind
+    kind: TypeKind
     bits: int
     lanes: int = 1
 
@@ -51,12 +51,12 @@ class DType:
     @property
     def is_integer(self) -> bool:
         """Whether the lanes are signed or unsigned integers (bool is neither)."""
-        return self.kind in (Kind.INT, Kind.UINT)
+        return self.kind in (TypeKind.INT, TypeKind.UINT)
 
     @property
     def is_bool(self) -> bool:
         """Whether the lanes are truth values."""
-        return self.kind is Kind.BOOL
+        return self.kind is TypeKind.BOOL
 
     @property
     def is_storage(self) -> bool:
@@ -90,18 +90,22 @@ class DType:
 
 
 # kinds whose names end without the bits
-_NAMED = frozenset({Kind.BOOL, Kind.FLOAT8_E4M3FN, Kind.FLOAT8_E5M2})
-_OF_ML_DTYPES = frozenset({Kind.BFLOAT, Kind.FLOAT8_E4M3FN, Kind.FLOAT8_E5M2})
-_FLOATS = frozenset({Kind.FLOAT, Kind.BFLOAT, Kind.FLOAT8_E4M3FN, Kind.FLOAT8_E5M2})
-_WIDTHS = {Kind.INT: (8, 16, 32, 64, 4), Kind.UINT: (8, 16, 32, 64, 4), Kind.FLOAT: (32, 64, 16)}
+_NAMED = frozenset({TypeKind.BOOL, TypeKind.FLOAT8_E4M3FN, TypeKind.FLOAT8_E5M2})
+_OF_ML_DTYPES = frozenset({TypeKind.BFLOAT, TypeKind.FLOAT8_E4M3FN, TypeKind.FLOAT8_E5M2})
+_FLOATS = frozenset({TypeKind.FLOAT, TypeKind.BFLOAT, TypeKind.FLOAT8_E4M3FN, TypeKind.FLOAT8_E5M2})
+_WIDTHS = {
+    TypeKind.INT: (8, 16, 32, 64, 4),
+    TypeKind.UINT: (8, 16, 32, 64, 4),
+    TypeKind.FLOAT: (32, 64, 16),
+}
 _SCALARS = {
     str(kind): kind
     for kind in (
-        DType(Kind.BOOL, 8),
+        DType(TypeKind.BOOL, 8),
         *(DType(kind, bits) for kind, widths in _WIDTHS.items() for bits in widths),
-        DType(Kind.BFLOAT, 16),
-        DType(Kind.FLOAT8_E4M3FN, 8),
-        DType(Kind.FLOAT8_E5M2, 8),
+        DType(TypeKind.BFLOAT, 16),
+        DType(TypeKind.FLOAT8_E4M3FN, 8),
+        DType(TypeKind.FLOAT8_E5M2, 8),
     )
 }
 NAMES = tuple(_SCALARS)

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self, cast
 
-from .dtype import BOOL, INT64, DType, Kind
+from .dtype import BOOL, INT64, DType, TypeKind
 from .dtype import dtype as as_dtype
 from .intrinsics import ABS, POW, Intrinsic
 from .node import Leaf, Node
@@ -462,7 +462,7 @@ def magnitude(a: Expr) -> Expr:
     check_numbers("abs", a.dtype, a.dtype)
     if a.dtype.is_float:
         return Call(ABS, (a,))
-    return a if a.dtype.kind is Kind.UINT else Max(a, sub(const(0, a.dtype), a))
+    return a if a.dtype.kind is TypeKind.UINT else Max(a, sub(const(0, a.dtype), a))
 
 
 def compare(kind: type[Compare], a: Expr, b: Expr) -> Expr:

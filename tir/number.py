@@ -11,7 +11,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .dtype import INT64, DType, Kind, dtype
+from .dtype import INT64, DType, TypeKind, dtype
 from .errors import IRError, IRTypeError
 
 _WIDER = tuple(dtype(name) for name in ("int16", "int32", "int64", "uint64"))
@@ -21,14 +21,14 @@ def integer_range(kind: DType) -> tuple[int, int]:
     """The least and the greatest value of an integer type, or of bool."""
     if kind.is_bool:
         return 0, 1
-    if kind.kind is Kind.UINT:
+    if kind.kind is TypeKind.UINT:
         return 0, (1 << kind.bits) - 1
     return -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
 
 
 def has_infinity(kind: DType) -> bool:
     """Whether a float type holds the infinities."""
-    return kind.kind is not Kind.FLOAT8_E4M3FN
+    return kind.kind is not TypeKind.FLOAT8_E4M3FN
 
 
 def nearest(value: float, kind: DType) -> int | float | bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from ...codegen.artifact import Written as Code
+from ...codegen.artifact import Written
 from ...driver.backends.table import tuner_of
 from ...driver.check.clock import Clock, Laps
 from ...driver.lower import lower_function
@@ -20,11 +20,11 @@ PROOF_OPERATIONS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class LoweredCandidate:
     """The source of a candidate. proof: the status of its proof; seconds: of each step."""
 
     candidate: Candidate
-    artifact: Code
+    artifact: Written
     proof: str
     seconds: Laps
 
@@ -34,11 +34,11 @@ class Written:
         return hashlib.sha256(self.artifact.source.encode()).hexdigest()[:_SOURCE]
 
 
-def write(candidate: Candidate, target: Target) -> Written:
+def write(candidate: Candidate, target: Target) -> LoweredCandidate:
     """Lower, prove and write a candidate. Raises: TilewrightError."""
     lowered = lower_function(candidate.schedule, target, proof_operations=PROOF_OPERATIONS)
     clock = Clock()
     artifact = tuner_of(target).write(lowered.parts, target)
     clock.lap("write")
     seconds = (*lowered.seconds, *clock.laps)
-    return Written(candidate, artifact, lowered.verdict.status, seconds)
+    return LoweredCandidate(candidate, artifact, lowered.verdict.status, seconds)

@@ -24,7 +24,7 @@ from ..log.conditions import conditions
 from .calibration import DRIFT, Calibration
 from .device_lock import cpu_lock, gpu_lock
 from .jobs import Job, Reply, Result, bar_to_json
-from .worker_process import Deadlines, Fault, Worker
+from .worker_process import Deadlines, Worker, WorkerFault
 
 _LONG = 1.0  # seconds; a longer pause is reported
 
@@ -135,28 +135,30 @@ class Machine:
         while todo:
             group = todo[:1] if alone else todo
             got = self._at_rest(job, [ready[n] for n in group])
-            if isinstance(got, Fault) and (self._is_closed or got.stage == "start"):
+            if isinstance(got, WorkerFault) and (self._is_closed or got.stage == "start"):
                 raise _no_worker(got)
-            if not isinstance(got, Fault):
+            if not isinstance(got, WorkerFault):
                 found.update(zip(group, got, strict=True))
             elif len(group) > 1 and (got.candidate is None or got.may_be_another):
                 alone = True
             else:
                 guilty = group[got.candidate if len(group) > 1 and got.candidate is not None else 0]
                 found[guilty] = Result(got.outcome, got.text)
-            if alone or isinstance(got, Fault):
+            if alone or isinstance(got, WorkerFault):
                 self._worker.close()
             todo = [n for n in todo if n not in found]
         return found
 
-    def _at_rest(self, job: Job, ready: Sequence[tuple[Written, Compiled]]) -> Fault | list[Result]:
+    def _at_rest(
+        self, job: Job, ready: Sequence[tuple[Written, Compiled]]
+    ) -> WorkerFault | list[Result]:
         """The results of candidates that take turns, from a time when the machine was at rest; what
         it was otherwise stands in their texts.
         """
         notes: list[str] = []
         while True:
             got = self._once(job, ready)
-            if isinstance(got, Fault):
+            if isinstance(got, WorkerFault):
                 return got
             results, readings = got
             drift = self._calibration.drift(readings)
@@ -172,7 +174,7 @@ class Machine:
 
     def _once(
         self, job: Job, ready: Sequence[tuple[Written, Compiled]]
-    ) -> Fault | tuple[list[Result], Readings]:
+    ) -> WorkerFault | tuple[list[Result], Readings]:
         """One run of the worker."""
         tuner = tuner_of(job.target)
         body: dict[str, Json] = {
@@ -187,7 +189,7 @@ class Machine:
         }
         timing = partial(self._timing, job.target)
         got = self._worker.run(body, [one.binary for _, one in ready], timing)
-        if isinstance(got, Fault):
+        if isinstance(got, WorkerFault):
             return got
         done = Reader(dict(got.body), "reply")["done"]
         results = [Result.from_json(one) for one in done["results"].items()]
@@ -204,7 +206,7 @@ class Machine:
             self._timed = perf_counter() - began
 
 
-def _no_worker(fault: Fault) -> TuneError:
+def _no_worker(fault: WorkerFault) -> TuneError:
     return TuneError(
         "tune: no process that measures can be started here.",
         code="tune-start",

@@ -14,7 +14,7 @@ from ...tir.target import Target
 from ..log.record import Conditions, Method, Trial
 from ..space.space import Candidate
 from .jobs import Job, Result
-from .lowering import Written
+from .lowering import LoweredCandidate
 
 ROUNDS = 5
 _MEMORY = 2 << 30  # bytes that a candidate may use beyond the data of its function
@@ -33,7 +33,7 @@ class Subject:
 
     def job(
         self,
-        written: Sequence[Written],
+        written: Sequence[LoweredCandidate],
         rounds: int = ROUNDS,
         *,
         bar: float | None = inf,
@@ -60,7 +60,12 @@ class Subject:
         return self._trial(candidate, "", "", Result("build-failed", text), nothing, at)
 
     def trial(
-        self, one: Written, result: Result, at: Conditions, session: str = "", processes: int = 1
+        self,
+        one: LoweredCandidate,
+        result: Result,
+        at: Conditions,
+        session: str = "",
+        processes: int = 1,
     ) -> Trial:
         """The trial that a result is. at: of the machine that measured; session: see Method."""
         least = tuner_of(self.target).least_evicted
@@ -100,7 +105,7 @@ class Subject:
         )
 
 
-def same_code(known: Trial, one: Written) -> Trial:
+def same_code(known: Trial, one: LoweredCandidate) -> Trial:
     """The trial of a candidate with the same code as one that was measured."""
     candidate = one.candidate
     return replace(

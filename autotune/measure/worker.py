@@ -41,7 +41,7 @@ from .sampling import take_turns
 Say = Callable[[Mapping[str, Json]], None]
 
 
-class Fault(Exception):
+class CandidateFault(Exception):
     """A failure of a candidate that the worker survived."""
 
     def __init__(self, candidate: int, outcome: Outcome, text: str) -> None:
@@ -92,7 +92,7 @@ def answer(frame: Frame, benches: Benches, say: Say, hear: Callable[[], Frame]) 
         say({"stage": "ready"})
         hear()
         say({"done": trials.timed(calls)})
-    except Fault as fault:
+    except CandidateFault as fault:
         say({"candidate": fault.candidate, "outcome": fault.outcome, "done": str(fault)})
 
 
@@ -156,13 +156,13 @@ class _Trials:
         try:
             yield
         except CheckError as error:
-            raise Fault(number, "wrong", error.message) from error
+            raise CandidateFault(number, "wrong", error.message) from error
         except MemoryError as error:
             told = error.message if isinstance(error, TilewrightError) else str(error)
-            raise Fault(number, "out-of-memory", told or "no memory left") from error
+            raise CandidateFault(number, "out-of-memory", told or "no memory left") from error
         except TilewrightError as error:
             outcome: Outcome = "crashed" if self.runner.is_lost(error) else "build-failed"
-            raise Fault(number, outcome, error.message) from error
+            raise CandidateFault(number, outcome, error.message) from error
 
 
 if __name__ == "__main__":

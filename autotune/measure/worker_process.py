@@ -27,7 +27,7 @@ _KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class WorkerFault:
     """The failure of a job.
 
     stage: of the worker at the time; candidate: the number of the one that it was working on; None:
@@ -103,7 +103,7 @@ class Worker:
         body: Mapping[str, Json],
         blobs: Sequence[bytes],
         timing: Callable[[], AbstractContextManager[None]] = nullcontext,
-    ) -> Frame | Fault:
+    ) -> Frame | WorkerFault:
         """Run one job: the last frame of the reply, or the failure.
 
         timing: a context that is held while the candidates are timed.
@@ -129,7 +129,7 @@ class Worker:
         except TimeoutError:
             self.close()
             limit = f"longer than {self.deadlines.of(stage):g} s at '{stage}'"
-            return Fault("timed-out", limit, stage, candidate)
+            return WorkerFault("timed-out", limit, stage, candidate)
         except (EOFError, BrokenPipeError):
             return self._crashed(process, stage, candidate)
 
@@ -173,7 +173,7 @@ class Worker:
 
     def _crashed(
         self, process: subprocess.Popen[bytes], stage: str, candidate: int | None
-    ) -> Fault:
+    ) -> WorkerFault:
         code = process.wait(_LAST)
         how = f"ended with {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
         assert self._errors is not None
@@ -181,14 +181,14 @@ class Worker:
         said = self._errors.read().decode(errors="replace").strip()[-_TOLD:]
         self.close()
         told = f"the worker {how} at '{stage}'{f': {said}' if said else ''}"
-        return Fault("crashed", told, stage, candidate, may_be_another=True)
+        return WorkerFault("crashed", told, stage, candidate, may_be_another=True)
 
 
-def _fault(frame: Frame) -> Fault:
+def _fault(frame: Frame) -> WorkerFault:
     """The failure that a living worker reports for a candidate."""
     body = Reader(dict(frame.body), "answer")
     number = body["candidate"].integer()
-    return Fault(outcome_of(body["outcome"]), body["done"].text(), "check", number)
+    return WorkerFault(outcome_of(body["outcome"]), body["done"].text(), "check", number)
 
 
 def _number(frame: Reader) -> int | None:

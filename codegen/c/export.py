@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..artifact import Parameter
 from ..program_artifact import ProgramArtifact
 from ..text.comments import comment
-from ..text.names import Names, mangle
+from ..text.names import CNames, mangle
 from .dialect import C
 from .export_frame import CHECKED, FAILED, GUARD, HEADER, MAKEFILE, SOURCE
 from .frame import TEAM, prelude
@@ -119,7 +119,7 @@ def _failed(artifact: ProgramArtifact) -> str:
 
 def _argument_names(artifact: ProgramArtifact) -> list[str]:
     """A C name for each input and output."""
-    names = Names()
+    names = CNames()
     for taken in ("model", "scratch", "threads", "weights", "args", "own"):
         names.fresh(taken)
     return [names.fresh(parameter.name) for parameter in (*artifact.inputs, *artifact.outputs)]

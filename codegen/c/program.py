@@ -8,7 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...tir.func import PrimFunc
-from ...tir.program.program import Copy, Launch, Program, Slice, Step, Sync, Tensor, verify_program
+from ...tir.program.program import (
+    Copy,
+    Launch,
+    Program,
+    ProgramTensor,
+    Slice,
+    Step,
+    Sync,
+    verify_program,
+)
 from ...tir.target import Target
 from ..artifact import Entry, Parameter
 from ..check_memory import check_memory
@@ -112,7 +121,7 @@ def _with_symbol(step: Step, symbols: Mapping[str, str]) -> Step:
     return replace(step, function=symbols[step.function]) if isinstance(step, Launch) else step
 
 
-def _parameters(tensors: Sequence[Tensor], role: str) -> tuple[Parameter, ...]:
+def _parameters(tensors: Sequence[ProgramTensor], role: str) -> tuple[Parameter, ...]:
     return tuple(Parameter(t.name, t.dtype, t.shape, role) for t in tensors)
 
 

@@ -49,7 +49,7 @@ from ..isa.selection import (
     power_of_two,
     shift_count,
 )
-from ..lanes import Access, access, lane_value, narrow, narrow_scalar
+from ..lanes import LaneAccess, access, lane_value, narrow, narrow_scalar
 from ..text.lines import Lines
 from ..text.scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
 from .dialect import C
@@ -308,7 +308,7 @@ class Vectors(Scalars):
         mask = self._short_mask(load.mask, load.dtype)
         return self.isa.apply("gather_masked", load.dtype, pointer, offsets, mask, other)
 
-    def _contiguous(self, load: Load, found: Access) -> str:
+    def _contiguous(self, load: Load, found: LaneAccess) -> str:
         pointer = self._pointer(load.buffer, found.base)
         if load.mask is None:
             return self.isa.apply("load", load.dtype, pointer)
@@ -370,7 +370,7 @@ class Vectors(Scalars):
             )
         return sum(1 << n for n, lane in enumerate(lanes) if is_const(lane, 1))
 
-    def _addresses(self, load: Load, found: Access) -> tuple[str, str]:
+    def _addresses(self, load: Load, found: LaneAccess) -> tuple[str, str]:
         """A pointer, and the distances in elements from there as a vector of int32."""
         if found.stride is not None:
             distances: Expr | None = Ramp(narrow_scalar(index(0)), found.stride, found.lanes)

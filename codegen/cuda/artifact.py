@@ -31,7 +31,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class KernelLaunch:
     """One run of a kernel.
 
     grid: blocks, at the largest sizes; block: threads of each. arguments: what the kernel takes, in
@@ -46,7 +46,7 @@ class Launch:
     shared_bytes: int = 0
     stops: tuple[Stop, ...] = ()
 
-    def at(self, sizes: Mapping[str, int]) -> Launch:
+    def at(self, sizes: Mapping[str, int]) -> KernelLaunch:
         """The launch at the sizes of a call, by their names: of the blocks that do something."""
         grid = list(self.grid)
         for stop in self.stops:
@@ -77,11 +77,11 @@ class Part:
     """
 
     parameters: tuple[Parameter, ...]
-    launches: tuple[Launch, ...]
+    launches: tuple[KernelLaunch, ...]
     temporaries: tuple[Temporary, ...] = ()
     sizes: tuple[str, ...] = ()
 
-    def launches_at(self, sizes: Mapping[str, int]) -> tuple[Launch, ...]:
+    def launches_at(self, sizes: Mapping[str, int]) -> tuple[KernelLaunch, ...]:
         """The launches that do something at the sizes of a call, by their names here."""
         made = (launch.at(sizes) for launch in self.launches)
         return tuple(launch for launch in made if 0 not in launch.grid)

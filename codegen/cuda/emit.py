@@ -43,7 +43,7 @@ from ..text.lines import Lines, wrapped
 from ..text.names import mangle
 from ..text.statements import Statements
 from .ahead_copies import AheadCopies
-from .artifact import Dimensions, Launch, Stop
+from .artifact import Dimensions, KernelLaunch, Stop
 from .block_stops import block_stop
 from .dialect import CUDA
 from .vector_types import BUILT_IN
@@ -68,16 +68,16 @@ _ALIGNMENT = 16  # bytes, of every array in shared memory
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class EmittedKernel:
     """The text of a kernel, and how it is launched."""
 
     text: str
-    launch: Launch
+    launch: KernelLaunch
 
 
 def emit_kernel(
     func: PrimFunc, root: Stmt, target: Target, symbol: str, sizes: Mapping[Dim, str] = NO_SIZES
-) -> Kernel:
+) -> EmittedKernel:
     """The kernel of a statement at the root of a function. sizes: what a launch calls those that a
     call decides. Raises: TargetError for what a grid cannot run.
     """
@@ -104,7 +104,7 @@ class _KernelWriter(Statements[CudaVectors]):
         self.shared = _shared_plan(root)
         self.kept = kept_by_all(root)
 
-    def kernel(self, sizes: Mapping[Dim, str]) -> Kernel:
+    def kernel(self, sizes: Mapping[Dim, str]) -> EmittedKernel:
         """The text and the launch."""
         used = {access.buffer for access in accesses(self.root)}
         known = (*(p.buffer for p in self.func.parameters), *split_allocations(self.func.body)[0])
@@ -129,8 +129,8 @@ class _KernelWriter(Statements[CudaVectors]):
         )
         names = (*(buffer.name for buffer in arguments), *(sizes[dim] for dim in asked))
         stops = tuple(self._stops(sizes))
-        launch = Launch(self.symbol, grid, block, names, self._dynamic_bytes(), stops)
-        return Kernel(text + "\n", launch)
+        launch = KernelLaunch(self.symbol, grid, block, names, self._dynamic_bytes(), stops)
+        return EmittedKernel(text + "\n", launch)
 
     def _size(self, dim: Dim) -> str:
         self.lines.ranges[dim] = (dim.low, dim.high)

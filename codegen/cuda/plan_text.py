@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...tir.program.program import Copy, Launch, Slice
-from .artifact import Launch as KernelLaunch
+from .artifact import KernelLaunch
 from .program_artifact import CudaProgram
 from .streams import place_on_streams
 

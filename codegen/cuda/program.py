@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...tir.errors import TargetError
-from ...tir.program.program import Launch, Program, Slice, Step, Sync, Tensor, verify_program
+from ...tir.program.program import Launch, Program, ProgramTensor, Slice, Step, Sync, verify_program
 from ...tir.target import Target
 from ..artifact import Parameter
 from .artifact import CudaArtifact, Temporary
@@ -80,7 +80,7 @@ def _check_apart(program: CudaProgram, launch: Launch) -> None:
                 )
 
 
-def _parameters(tensors: Sequence[Tensor], role: str) -> tuple[Parameter, ...]:
+def _parameters(tensors: Sequence[ProgramTensor], role: str) -> tuple[Parameter, ...]:
     return tuple(Parameter(t.name, t.dtype, t.shape, role) for t in tensors)
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ...tir.analysis.linear import Interval
 from ...tir.buffer import Buffer
 from ...tir.expr import Var
-from .names import Names
+from .names import CNames
 
 _WIDTH = 100
 
@@ -19,7 +19,7 @@ class Lines:
     """
 
     def __init__(self) -> None:
-        self.names = Names()
+        self.names = CNames()
         self.ranges: dict[Var, Interval] = {}
         self.listed: list[str] = []
         self.depth = 1

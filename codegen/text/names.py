@@ -103,7 +103,7 @@ def mangle(name: str) -> str:
     return text
 
 
-class Names:
+class CNames:
     """The identifiers of one C function: one per variable or buffer, all different, so nothing is
     ever shadowed.
     """

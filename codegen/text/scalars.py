@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...tir.analysis.bounds import bounds
 from ...tir.buffer import Buffer, Load
-from ...tir.dtype import INT64, DType, Kind, dtype
+from ...tir.dtype import INT64, DType, TypeKind, dtype
 from ...tir.errors import InternalError
 from ...tir.expr import (
     EQ,
@@ -120,7 +120,7 @@ class Scalars:
                 return self._wrapping(expr)
             case Add(Mul(a, Const() as factor), b) if expr.dtype == INT64 and factor.value < 0:
                 return self._operator(Sub(b, mul(a, index(-int(factor.value)))))  # a * -2 + b
-            case LT(a, Const(0)) | LE(Const(0), a) if a.dtype.kind is Kind.UINT:
+            case LT(a, Const(0)) | LE(Const(0), a) if a.dtype.kind is TypeKind.UINT:
                 return ("0" if isinstance(expr, LT) else "1"), ATOM  # compilers warn of the others
             case Add() | Sub() | Mul() | Div() | Compare():
                 turned = negated(expr)
@@ -222,7 +222,7 @@ class Scalars:
         kind, left = self.kind(expr.dtype), isinstance(expr, ShiftLeft)
         low, high = bounds(expr.b, self.lines.ranges)
         if low is None or high is None or low < 0 or high >= expr.dtype.bits:
-            signed = "tw_shift_signed" if expr.dtype.kind is Kind.INT else "tw_shift_right"
+            signed = "tw_shift_signed" if expr.dtype.kind is TypeKind.INT else "tw_shift_right"
             name = "tw_shift_left" if left else signed
             return f"({kind}){self._function(name, (expr.a, expr.b))}", UNARY
         count = self.scalar(expr.b, UNARY)
@@ -243,7 +243,7 @@ class Scalars:
         if low is not None and low >= 0 and divisor is not None and divisor > 0:
             symbol = "/" if quotient else "%"
             return f"{self.scalar(expr.a, PRODUCT)} {symbol} {self.scalar(expr.b, UNARY)}", PRODUCT
-        if expr.dtype.kind is Kind.UINT and expr.dtype.bits == 64:
+        if expr.dtype.kind is TypeKind.UINT and expr.dtype.bits == 64:
             return self._function("tw_div" if quotient else "tw_mod", (expr.a, expr.b)), ATOM
         text = self._function("tw_floordiv" if quotient else "tw_floormod", (expr.a, expr.b))
         return (text, ATOM) if expr.dtype == INT64 else (f"({self.kind(expr.dtype)}){text}", UNARY)

@@ -19,9 +19,9 @@ from ...tir.errors import TilewrightError
 from ...tir.func import PrimFunc
 from ...tir.reference.error_bound import Comparison, Sample, sample_of
 from .data import Draw, draw_arrays, draws_for
-from .fenced import Fenced, Fences
+from .fenced import Fenced, HostFences
 from .guarded import GuardedProcess, given_arrays
-from .trial import THREADS, Fault, Trial, run_on_scratch
+from .trial import THREADS, CheckTrial, Fault, run_on_scratch
 
 # each draw runs on these numbers of threads
 THREADS_OF = {Draw.NORMAL: THREADS, Draw.WIDE: (2,), Draw.POSITIVE: (3,)}
@@ -96,7 +96,7 @@ class Checker:
     once, for any number of kernels of it.
     """
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: CheckTrial) -> None:
         self._trial = trial
 
     @staticmethod
@@ -112,7 +112,7 @@ class Checker:
         """A checker of kernels that hold these constants."""
         drawn = draw_arrays(func, draw, np.random.default_rng(draw.value + seed))
         given = {buffer.name: drawn[buffer.name] for buffer in func.inputs}
-        return Checker(Trial(func, given, constants, strict=strict, sample=sample))
+        return Checker(CheckTrial(func, given, constants, strict=strict, sample=sample))
 
     def check_guarded(self, name: str, guarded: Guarded) -> None:
         """Run the kernel called `name` between guard pages, if that can be done.
@@ -134,7 +134,7 @@ class Checker:
         Raises: CheckError for a result beyond the error bound or that depends on what it may not,
         and for a write outside the arrays.
         """
-        device = kernel.code.fenced(Fences())
+        device = kernel.code.fenced(HostFences())
         code = device or kernel.code
         checked = Kernel(kernel.artifact, code)
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from ...codegen.program_artifact import HasInterface
 from ...runtime.arrays import Array
-from ...runtime.cpu.program_code import Frame, NativeProgram
+from ...runtime.cpu.program_code import NativeProgram, CpuFrame
 from ...runtime.index_checks import IndexRangeError
 from ...tir.program.program import Slice
 from .fenced import Fenced, poisoned, same_bits
@@ -142,7 +142,7 @@ class _SteppedFrame:
 
 def _fenced_frame(
     program: NativeProgram, given: Sequence[Fenced], made: Sequence[Fenced], threads: int
-) -> Frame:
+) -> CpuFrame:
     """Memory for a run, all of its bits set, and its fences' too."""
     frame = program.frame(threads, FENCE)
     for memory in (frame.scratch, *frame.fences):

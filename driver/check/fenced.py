@@ -63,7 +63,7 @@ class Fenced:
         return self.memory[:GUARD], self.memory[self.memory.size - GUARD :]
 
 
-class Fences:
+class HostFences:
     """How a device's code fences arrays; see `Code.fenced`."""
 
     guard = GUARD

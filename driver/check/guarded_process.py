@@ -28,7 +28,7 @@ ALIGNMENT = 64  # bytes: of scratch memory
 VOID = ctypes.c_void_p
 
 
-class Place:
+class FaultPlace:
     """Pages of memory with a guard page on either side; pointer: where the array in them starts."""
 
     def __init__(self, libc: ctypes.CDLL, size: int, side: str, guarded: bool) -> None:
@@ -93,7 +93,7 @@ def run(
     places = placed(job, data, libc, side, lambda name: only in (None, name))
     for entry in job["entries"]:
         size = -(-entry["scratch"] // ALIGNMENT) * ALIGNMENT
-        scratch = Place(libc, size, side, only in (None, ""))
+        scratch = FaultPlace(libc, size, side, only in (None, ""))
         scratch.fill(None, size)
         arguments = pointers(entry, places, scratch)
         function = getattr(loaded[job["object"]], entry["symbol"])
@@ -107,17 +107,17 @@ def placed(
     libc: ctypes.CDLL,
     side: str,
     guarded: Callable[[str], bool],
-) -> dict[str, Place]:
+) -> dict[str, FaultPlace]:
     """The arrays of a job in memory, by name."""
     places = {}
     for array in job["arrays"]:
         name, size = array["name"], array["bytes"]
-        places[name] = Place(libc, size, side, guarded(name))
+        places[name] = FaultPlace(libc, size, side, guarded(name))
         places[name].fill(data.get(name), size)
     return places
 
 
-def pointers(entry: dict[str, Any], places: dict[str, Place], scratch: Place) -> Any:
+def pointers(entry: dict[str, Any], places: dict[str, FaultPlace], scratch: FaultPlace) -> Any:
     """The arguments of an entry."""
     numbers = [places[name].pointer for name in entry["arrays"]]
     numbers += [*entry["sizes"], scratch.pointer]
@@ -135,7 +135,7 @@ def shared_by(
             continue
         function = getattr(loaded[job["object"]], entry["symbol"])
         size = -(-entry["scratch"] // ALIGNMENT) * ALIGNMENT
-        scratch = Place(libc, size, "behind", False)
+        scratch = FaultPlace(libc, size, "behind", False)
         arguments = pointers(entry, places, scratch)
         written = []
         for thread in range(count):
@@ -158,13 +158,13 @@ def changed_from(byte: int) -> bytes:
     return bytes(int(value != byte) for value in range(256))
 
 
-class Team(ctypes.Structure):
+class TeamStruct(ctypes.Structure):
     """The threads of a region, as pool.c has them: here one that waits for nobody."""
 
     _fields_ = (("barrier", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)), ("state", VOID))
 
 
-ALONE = Team(type(Team().barrier)(lambda state, thread: None), None)
+ALONE = TeamStruct(type(TeamStruct().barrier)(lambda state, thread: None), None)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from .check import THREADS_OF, CheckError, describe
 from .data import Draw, draw_arrays, draws_for
 from .fenced import Fenced, poisoned
 from .guarded import GuardedProcess, given_arrays
-from .trial import Fault, Trial, broken, run_on_scratch
+from .trial import CheckTrial, Fault, broken, run_on_scratch
 
 
 class ProgramCheckError(CheckError):
@@ -81,7 +81,7 @@ class KernelChecker:
         try:
             for draw in draws:
                 given = draw_arrays(func, draw, np.random.default_rng(draw.value))
-                trial = Trial(func, given, strict=strict, sample=sample)
+                trial = CheckTrial(func, given, strict=strict, sample=sample)
                 if draw is Draw.NORMAL:
                     arrays = given_arrays(entries, given)
                     guarded = self._guarded.check(entries, arrays, trial.prepare)

@@ -42,7 +42,7 @@ class Fault(Exception):
         self.comparison = comparison
 
 
-class Trial:
+class CheckTrial:
     """One draw of data for a function whose sizes are numbers, for any number of kernels of it."""
 
     def __init__(

@@ -17,7 +17,7 @@ from ...tir.func import PrimFunc
 from ...tir.target import Target
 from ..check.fenced import Fenced, poisoned
 from .case import Array
-from .examine import Failed, Failure, LoweredCase, differing, stage
+from .examine import CaseFailure, Failed, LoweredCase, differing, stage
 
 THREADS = (1, 3)
 
@@ -44,32 +44,34 @@ class _Written:
         return (self.run,) if self.prepare is None else (self.prepare, self.run)
 
 
-def run_batch(cases: Sequence[LoweredCase]) -> list[Failure | None]:
+def run_batch(cases: Sequence[LoweredCase]) -> list[CaseFailure | None]:
     """Compile the cases, all for one target, together; run each. What is wrong with each.
 
     A source that the compiler refuses is compiled again case by case, to find who is to blame.
     """
-    written: list[_Written | Failure] = [_attempt(case, n) for n, case in enumerate(cases)]
+    written: list[_Written | CaseFailure] = [_attempt(case, n) for n, case in enumerate(cases)]
     good = [item for item in written if isinstance(item, _Written)]
     name = f"C for {cases[0].target}" if cases else "C"
-    failures: dict[int, Failure | None] = {}
+    failures: dict[int, CaseFailure | None] = {}
     if good:
         try:
             with stage(name):
                 library = _library(good, cases[0].target)
         except Failed as error:
             if len(good) == 1:
-                return [item if isinstance(item, Failure) else error.failure for item in written]
+                return [
+                    item if isinstance(item, CaseFailure) else error.failure for item in written
+                ]
             return [run_batch([case])[0] for case in cases]
         for item in good:
             failures[id(item.case)] = _run(item, library, name)
     return [
-        item if isinstance(item, Failure) else failures[id(case)]
+        item if isinstance(item, CaseFailure) else failures[id(case)]
         for item, case in zip(written, cases, strict=True)
     ]
 
 
-def _attempt(case: LoweredCase, number: int) -> _Written | Failure:
+def _attempt(case: LoweredCase, number: int) -> _Written | CaseFailure:
     try:
         with stage(f"C for {case.target}"):
             return _write(case, number)
@@ -97,7 +99,7 @@ def _library(written: Sequence[_Written], target: Target) -> Library:
     return Library(compile_shared(source, target, name="fuzz"), name="fuzz")
 
 
-def _run(item: _Written, library: Library, name: str) -> Failure | None:
+def _run(item: _Written, library: Library, name: str) -> CaseFailure | None:
     try:
         with stage(name):
             for threads in THREADS:
@@ -122,7 +124,7 @@ def _call(
     NativeEntry(library, what, {}).run(placed, threads)
     torn = [parameter for parameter, memory in fenced.items() if not memory.intact()]
     if torn:
-        raise Failed(Failure(name, "fence", f"it wrote outside of '{torn[0]}'"))
+        raise Failed(CaseFailure(name, "fence", f"it wrote outside of '{torn[0]}'"))
     return {p.name: fenced[p.name].array for p in what.parameters if p.role == "output"}
 
 
@@ -131,7 +133,7 @@ def _compare(case: LoweredCase, values: dict[str, Array], name: str, threads: in
         count = differing(values[output], expected)
         if count:
             raise Failed(
-                Failure(
+                CaseFailure(
                     name,
                     "bits",
                     f"{count} of {expected.size} elements of '{output}' differ in their bits from "

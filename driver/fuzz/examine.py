@@ -33,7 +33,7 @@ UNDECIDED = "undecided, of recomputed reductions"
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CaseFailure:
     """What is wrong with a case. stage: where it showed; kind: the class or code of the error."""
 
     stage: str
@@ -43,7 +43,7 @@ class Failure:
     def __str__(self) -> str:
         return f"{self.stage}: {self.message}"
 
-    def is_like(self, other: Failure | None) -> bool:
+    def is_like(self, other: CaseFailure | None) -> bool:
         """Whether both are one defect, as far as one can tell."""
         return other is not None and (self.stage, self.kind) == (other.stage, other.kind)
 
@@ -51,7 +51,7 @@ class Failure:
 class Failed(Exception):
     """A check found a failure."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: CaseFailure) -> None:
         super().__init__(str(failure))
         self.failure = failure
 
@@ -72,7 +72,7 @@ class LoweredCase:
 class Examined:
     """What was found: the first failure, if any; what the proof said; what each target refused."""
 
-    failure: Failure | None = None
+    failure: CaseFailure | None = None
     proof: str = ""
     refused: dict[str, str] = field(default_factory=dict)
     lowered: list[LoweredCase] = field(default_factory=list)
@@ -97,7 +97,7 @@ def stage(name: str) -> Iterator[None]:
         raise
     except Exception as error:  # whatever it is, it is what is looked for
         kind = error.code if isinstance(error, TilewrightError) else _origin(error)
-        raise Failed(Failure(name, kind, f"{type(error).__name__}: {error}")) from error
+        raise Failed(CaseFailure(name, kind, f"{type(error).__name__}: {error}")) from error
 
 
 def _origin(error: Exception) -> str:
@@ -132,7 +132,7 @@ def _examine(case: Case, isas: Sequence[str], found: Examined) -> None:
 def _check_replay(sch: Schedule) -> None:
     trace = Trace.from_json(json.loads(json.dumps(sch.trace.to_json())))
     if str(Schedule.replay(sch.original, trace)) != str(sch):
-        raise Failed(Failure("replay", "text", "the trace makes another function"))
+        raise Failed(CaseFailure("replay", "text", "the trace makes another function"))
 
 
 def _check_values(
@@ -153,7 +153,7 @@ def compare(name: str, values: Sequence[Array], expected: Reference) -> None:
     """Raise Failed where values stray from the reference."""
     comparison = expected.compare(values)
     if not comparison:
-        raise Failed(Failure(name, "values", str(comparison)))
+        raise Failed(CaseFailure(name, "values", str(comparison)))
 
 
 def _nest(
@@ -181,7 +181,7 @@ def _nest(
         if verdict.status == UNKNOWN and _recomputes_reductions(nest):
             found.proof = UNDECIDED
         elif verdict.status != PROVED:
-            raise Failed(Failure("proof", verdict.status, str(verdict)))
+            raise Failed(CaseFailure("proof", verdict.status, str(verdict)))
     return nest
 
 
@@ -223,7 +223,7 @@ def _check_parts(name: str, parts: Prepared) -> None:
     for func in (parts.prepare, parts.run):
         verdict = None if func is None else prove_lowered(func)
         if verdict is not None and verdict.status != PROVED:
-            raise Failed(Failure(name, verdict.status, str(verdict)))
+            raise Failed(CaseFailure(name, verdict.status, str(verdict)))
 
 
 def _outputs(

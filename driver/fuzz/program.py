@@ -20,7 +20,7 @@ from ...tir.dtype import DType, dtype
 from ...tir.expr import Expr
 from ...tir.func import PrimFunc
 from ...tir.te import te
-from .scalar import Operand, Pair, Scalars
+from .scalar import OperandPair, ScalarCases, ScalarOperand
 
 MAX_SIZE = 160  # elements of a tensor
 MAX_POINTS = 600  # points of a computation
@@ -75,7 +75,7 @@ class _Drawing:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.rounded = rng.random() < 0.3
-        self.scalars = Scalars(rng, rounded=self.rounded)
+        self.scalars = ScalarCases(rng, rounded=self.rounded)
         self.inputs: list[te.Tensor] = []
         self.computed: list[te.Tensor] = []
         self.bounds: dict[te.Tensor, int] = {}  # on the magnitude of an element
@@ -131,7 +131,7 @@ class _Drawing:
         if axes.reduced and rng.random() < 0.12:
             self.pair(source, axes, name)
             return
-        made: list[Operand] = []
+        made: list[ScalarOperand] = []
 
         def element(*own: Expr) -> Expr:
             made.append(self.element(source, axes, own, weighted))
@@ -143,7 +143,7 @@ class _Drawing:
 
     def pair(self, source: te.Tensor, axes: _Axes, name: str) -> None:
         """Two more tensors, computed together by one reduction of `source`."""
-        made: list[Pair] = []
+        made: list[OperandPair] = []
 
         def element(*own: Expr) -> Expr:
             made.append(self.scalars.pair(self.inside(source, axes, own), axes.reduced))
@@ -216,7 +216,7 @@ class _Drawing:
         inside = te.checked if self.rng.random() < 0.4 else te.clamp_index
         return inside(value, extent)
 
-    def inside(self, source: te.Tensor, axes: _Axes, own: Sequence[Expr]) -> Operand:
+    def inside(self, source: te.Tensor, axes: _Axes, own: Sequence[Expr]) -> ScalarOperand:
         """The element of the source for the axes `own`, or a constant where it has none."""
         value = self.read(source, [index(own) for index in axes.indices])
         if not axes.guards:
@@ -224,11 +224,11 @@ class _Drawing:
         inside = te.all_of(*(guard(own) for guard in axes.guards))
         fill = self.scalars.constant(value.expr.dtype)
         bound = max(value.bound, fill.bound)
-        return Operand(te.select(inside, value.expr, fill.expr), bound, value.computed)
+        return ScalarOperand(te.select(inside, value.expr, fill.expr), bound, value.computed)
 
     def element(
         self, source: te.Tensor, axes: _Axes, own: Sequence[Expr], weighted: bool
-    ) -> Operand:
+    ) -> ScalarOperand:
         """The element at the axes `own`."""
         rng, scalars = self.rng, self.scalars
         value = self.inside(source, axes, own)
@@ -243,16 +243,18 @@ class _Drawing:
             return scalars.reduction(value, axes.reduced)
         return scalars.tree(value, lambda kind: self.leaf(reach, kind), rng.randint(0, 4))
 
-    def read(self, tensor: te.Tensor, indices: Sequence[Expr]) -> Operand:
+    def read(self, tensor: te.Tensor, indices: Sequence[Expr]) -> ScalarOperand:
         """An element of a tensor."""
-        return Operand(tensor[tuple(indices)], self.bounds[tensor], tensor.computation is not None)
+        return ScalarOperand(
+            tensor[tuple(indices)], self.bounds[tensor], tensor.computation is not None
+        )
 
-    def leaf(self, reach: Sequence[tuple[Expr, int]], kind: DType) -> Operand:
+    def leaf(self, reach: Sequence[tuple[Expr, int]], kind: DType) -> ScalarOperand:
         """Another operand of a type: an element of an earlier tensor or of a new input."""
         rng = self.rng
         if reach and not kind.is_bool and rng.random() < 0.06:  # an axis as data
             var, extent = rng.choice(list(reach))
-            return Operand(te.cast(var, kind), extent)
+            return ScalarOperand(te.cast(var, kind), extent)
         known = [t for t in (*self.inputs, *self.computed) if t.type == kind]
         if known and rng.random() < 0.6:
             tensor = rng.choice(known)
@@ -282,7 +284,7 @@ class _Drawing:
             return te.minimum(var, te.const(extent - 1, "int64"))
         return var % extent if form == 2 else var // max(1, -(-n // extent))
 
-    def fitted(self, reach: Sequence[tuple[Expr, int]], kind: DType) -> Operand:
+    def fitted(self, reach: Sequence[tuple[Expr, int]], kind: DType) -> ScalarOperand:
         """An element of a new input whose shape fits some of the variables."""
         rng = self.rng
         chosen = [item for item in reach if rng.random() < 0.6] or list(reach[:1])

@@ -9,10 +9,10 @@ from ...schedule.errors import ScheduleError
 from ...schedule.trace.trace import Trace
 from .case import Case
 from .compiled import run_batch
-from .examine import Failed, Failure, examine
+from .examine import CaseFailure, Failed, examine
 
 
-def failure_of(case: Case, *, compiled: bool = True) -> Failure | None:
+def failure_of(case: Case, *, compiled: bool = True) -> CaseFailure | None:
     """What is wrong with a case. compiled: run C on each instruction set that this machine has."""
     if case.refused is not None:
         wrong = _not_refused(case, case.refused)
@@ -29,15 +29,15 @@ def failure_of(case: Case, *, compiled: bool = True) -> Failure | None:
     return None
 
 
-def _not_refused(case: Case, code: str) -> Failure | None:
+def _not_refused(case: Case, code: str) -> CaseFailure | None:
     """What is wrong with a refusal: there is none, or another one."""
     try:
         case.schedule()
     except ScheduleError as refusal:
         if refusal.code == code:
             return None
-        return Failure("refusal", refusal.code, f"{refusal}; expected '{code}'")
-    return Failure("refusal", "applied", f"the last step applies; expected the error '{code}'")
+        return CaseFailure("refusal", refusal.code, f"{refusal}; expected '{code}'")
+    return CaseFailure("refusal", "applied", f"the last step applies; expected the error '{code}'")
 
 
 def replay(function: str, steps: list[object], refused: str | None = None) -> None:

@@ -22,11 +22,11 @@ _LARGEST = te.comm_reducer(  # of floats
     name="largest",
 )
 
-Leaf = Callable[[DType], "Operand"]
+Leaf = Callable[[DType], "ScalarOperand"]
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class ScalarOperand:
     """An expression that a function is made of.
 
     bound: the largest magnitude that it can have; of floats that are exact. computed: it may carry
@@ -39,7 +39,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class OperandPair:
     """A reduction of two values, and their bounds."""
 
     expr: Expr
@@ -54,22 +54,22 @@ class Joined:
     bound: int
 
 
-class Scalars:
+class ScalarCases:
     """Draws expressions; those of a rounded function may round, and then decide nothing."""
 
     def __init__(self, rng: Random, *, rounded: bool) -> None:
         self.rng = rng
         self.rounded = rounded
 
-    def constant(self, kind: DType) -> Operand:
+    def constant(self, kind: DType) -> ScalarOperand:
         """A small number of a type."""
         if kind.is_bool:
-            return Operand(te.const(self.rng.random() < 0.5, kind), 1)
+            return ScalarOperand(te.const(self.rng.random() < 0.5, kind), 1)
         low = 0 if kind.kind.value == "uint" else -3
         value = self.rng.randint(low, 5)
-        return Operand(te.const(value, kind), abs(value))
+        return ScalarOperand(te.const(value, kind), abs(value))
 
-    def tree(self, value: Operand, leaf: Leaf, steps: int) -> Operand:
+    def tree(self, value: ScalarOperand, leaf: Leaf, steps: int) -> ScalarOperand:
         """`value` after some operations, each with another operand or alone."""
         for _ in range(steps):
             if value.expr.dtype.is_bool:
@@ -80,39 +80,39 @@ class Scalars:
                 value = self._exact(value, leaf)
         return value
 
-    def product(self, a: Operand, b: Operand) -> Operand:
+    def product(self, a: ScalarOperand, b: ScalarOperand) -> ScalarOperand:
         """a * b, or the larger one where the product may be too large; "and" of truth values."""
         if a.expr.dtype.is_bool:
-            return Operand(te.all_of(a.expr, b.expr), 1, a.computed or b.computed)
+            return ScalarOperand(te.all_of(a.expr, b.expr), 1, a.computed or b.computed)
         if self._fits(a, a.bound * b.bound):
-            return Operand(a.expr * b.expr, a.bound * b.bound, True)
-        return Operand(te.maximum(a.expr, b.expr), max(a.bound, b.bound), True)
+            return ScalarOperand(a.expr * b.expr, a.bound * b.bound, True)
+        return ScalarOperand(te.maximum(a.expr, b.expr), max(a.bound, b.bound), True)
 
-    def reduction(self, value: Operand, axes: Sequence[te.ReduceAxis]) -> Operand:
+    def reduction(self, value: ScalarOperand, axes: Sequence[te.ReduceAxis]) -> ScalarOperand:
         """A reduction whose result stays within the limit."""
         rng = self.rng
         if value.expr.dtype.is_bool:
-            value = Operand(te.cast(value.expr, "int32"), 1, value.computed)
+            value = ScalarOperand(te.cast(value.expr, "int32"), 1, value.computed)
         count = 1
         for axis in axes:
             count *= axis.extent
         form = rng.random()
         if form < 0.65 and self._fits(value, value.bound * count):
-            return Operand(te.sum(value.expr, axis=axes), value.bound * count, True)
+            return ScalarOperand(te.sum(value.expr, axis=axes), value.bound * count, True)
         if form < 0.72 and count <= 8 and self._fits(value, value.bound**count):
-            return Operand(te.prod(value.expr, axis=axes), value.bound**count, True)
+            return ScalarOperand(te.prod(value.expr, axis=axes), value.bound**count, True)
         if value.expr.dtype.is_float and form > 0.94:
-            return Operand(te.max_any(value.expr, axis=axes), value.bound, True)
+            return ScalarOperand(te.max_any(value.expr, axis=axes), value.bound, True)
         reduce = te.max if rng.random() < 0.6 else te.min
-        return Operand(reduce(value.expr, axis=axes), value.bound, True)
+        return ScalarOperand(reduce(value.expr, axis=axes), value.bound, True)
 
-    def pair(self, value: Operand, axes: Sequence[te.ReduceAxis]) -> Pair:
+    def pair(self, value: ScalarOperand, axes: Sequence[te.ReduceAxis]) -> OperandPair:
         """A reduction of two values: the extreme one and its place, where no rounding decides; or
         the sum and the sum of opposites.
         """
         rng = self.rng
         if value.expr.dtype.is_bool:
-            value = Operand(te.cast(value.expr, "int32"), 1, value.computed)
+            value = ScalarOperand(te.cast(value.expr, "int32"), 1, value.computed)
         count = 1
         for axis in axes:
             count *= axis.extent
@@ -120,11 +120,11 @@ class Scalars:
         if exact and (rng.random() < 0.6 or not self._fits(value, value.bound * count)):
             place = te.argmax if rng.random() < 0.5 else te.argmin
             kind = rng.choice(("int32", "int64"))
-            return Pair(place(value.expr, axis=axes, dtype=kind), (value.bound, count))
+            return OperandPair(place(value.expr, axis=axes, dtype=kind), (value.bound, count))
         fits = self._fits(value, value.bound * count)
         reduce, bound = (_SUMS, value.bound * count) if fits else (_LARGEST, value.bound)
         both = (value.expr, te.const(0, value.expr.dtype) - value.expr)
-        return Pair(reduce(both, axis=axes), (bound, bound))
+        return OperandPair(reduce(both, axis=axes), (bound, bound))
 
     def step(self, kind: DType, bound: int, steps: int) -> Joined:
         """How a scan over elements of a type goes on."""
@@ -136,34 +136,34 @@ class Scalars:
             return Joined(lambda s, x: x - s if less else s + x, bound * steps)
         return Joined(te.maximum if rng.random() < 0.5 else te.minimum, bound)
 
-    def _fits(self, like: Operand, bound: int) -> bool:
+    def _fits(self, like: ScalarOperand, bound: int) -> bool:
         """Integers wrap around; floats must stay exact."""
         return not like.expr.dtype.is_float or bound < LIMIT
 
-    def _of_truth(self, value: Operand, leaf: Leaf) -> Operand:
+    def _of_truth(self, value: ScalarOperand, leaf: Leaf) -> ScalarOperand:
         form = self.rng.randrange(4)
         if form == 0:
-            return Operand(te.logical_not(value.expr), 1, value.computed)
+            return ScalarOperand(te.logical_not(value.expr), 1, value.computed)
         if form == 1:
             other = self.compared(leaf(dtype("int32")), leaf)
             join = te.all_of if self.rng.random() < 0.5 else te.any_of
-            return Operand(join(value.expr, other.expr), 1, True)
+            return ScalarOperand(join(value.expr, other.expr), 1, True)
         kind = dtype(self.rng.choice(("float32", "int32", "int64")))
         if form == 2:
-            return Operand(te.cast(value.expr, kind), 1, True)
+            return ScalarOperand(te.cast(value.expr, kind), 1, True)
         a, b = leaf(kind), self.constant(kind)
-        return Operand(te.select(value.expr, a.expr, b.expr), max(a.bound, b.bound), True)
+        return ScalarOperand(te.select(value.expr, a.expr, b.expr), max(a.bound, b.bound), True)
 
-    def compared(self, value: Operand, leaf: Leaf) -> Operand:
+    def compared(self, value: ScalarOperand, leaf: Leaf) -> ScalarOperand:
         """A comparison of numbers."""
         rng = self.rng
         kind = value.expr.dtype
         other = (leaf(kind) if rng.random() < 0.5 else self.constant(kind)).expr
         a = value.expr
         made = (a < other, a <= other, te.eq(a, other), te.ne(a, other))[rng.randrange(4)]
-        return Operand(made, 1, True)
+        return ScalarOperand(made, 1, True)
 
-    def _exact(self, value: Operand, leaf: Leaf) -> Operand:
+    def _exact(self, value: ScalarOperand, leaf: Leaf) -> ScalarOperand:
         rng, a = self.rng, value.expr
         kind = a.dtype
         form = rng.random()
@@ -177,27 +177,27 @@ class Scalars:
         b = other.expr
         larger = max(value.bound, other.bound)
         if kind.is_integer and form < 0.32:
-            return Operand((a & b, a | b, a ^ b)[rng.randrange(3)], larger, True)
+            return ScalarOperand((a & b, a | b, a ^ b)[rng.randrange(3)], larger, True)
         if form < 0.36:
             condition = self.compared(leaf(kind), leaf).expr
-            return Operand(te.select(condition, a, b), larger, True)
+            return ScalarOperand(te.select(condition, a, b), larger, True)
         if form < 0.46:
-            return Operand(te.minimum(a, b), larger, True)
+            return ScalarOperand(te.minimum(a, b), larger, True)
         if form < 0.56:
-            return Operand(te.maximum(a, b), larger, True)
+            return ScalarOperand(te.maximum(a, b), larger, True)
         if form < 0.72 and self._fits(value, value.bound * other.bound):
-            return Operand(a * b, value.bound * other.bound, True)
+            return ScalarOperand(a * b, value.bound * other.bound, True)
         if self._fits(value, value.bound + other.bound):
             made = a + b if rng.random() < 0.6 else a - b
-            return Operand(made, value.bound + other.bound, True)
-        return Operand(te.maximum(a, b), larger, True)
+            return ScalarOperand(made, value.bound + other.bound, True)
+        return ScalarOperand(te.maximum(a, b), larger, True)
 
-    def _alone(self, value: Operand) -> Operand:
+    def _alone(self, value: ScalarOperand) -> ScalarOperand:
         """An operation on one number."""
         rng, a = self.rng, value.expr
         if a.dtype.is_float:
             unary: tuple[Callable[[Expr], Expr], ...] = (te.abs, te.floor, te.round, operator.neg)
-            return Operand(unary[rng.randrange(4)](a), value.bound, True)
+            return ScalarOperand(unary[rng.randrange(4)](a), value.bound, True)
         divisor = rng.choice((2, 3, 4, 5, 7, 8))
         if rng.random() < 0.2 and a.dtype.kind.value == "int":
             divisor = -divisor
@@ -205,44 +205,46 @@ class Scalars:
         if rng.random() < 0.4:
             bits = te.const(rng.randint(0, 5), a.dtype)
             made = (a << bits, a >> bits, ~a, te.abs(a))[rng.randrange(4)]
-            return Operand(made, value.bound * 32, True)
+            return ScalarOperand(made, value.bound * 32, True)
         if rng.random() < 0.5:
-            return Operand(a // number, value.bound, True)
-        return Operand(a % number, min(value.bound, abs(divisor)), True)
+            return ScalarOperand(a // number, value.bound, True)
+        return ScalarOperand(a % number, min(value.bound, abs(divisor)), True)
 
-    def _cast(self, value: Operand) -> Operand:
+    def _cast(self, value: ScalarOperand) -> ScalarOperand:
         """A conversion of what is known to fit; integers wrap around."""
         rng = self.rng
         a = value.expr
         if a.dtype.is_integer:
             if rng.random() < 0.4:
-                return Operand(te.cast(a, rng.choice(_INTEGERS)), value.bound, True)
+                return ScalarOperand(te.cast(a, rng.choice(_INTEGERS)), value.bound, True)
             small = a % te.const(16, a.dtype)  # so that floats stay exact
-            return Operand(te.cast(small, rng.choice(("float32", "float64"))), 16, True)
-        return Operand(te.cast(a, rng.choice(_CASTS)), value.bound, True)
+            return ScalarOperand(te.cast(small, rng.choice(("float32", "float64"))), 16, True)
+        return ScalarOperand(te.cast(a, rng.choice(_CASTS)), value.bound, True)
 
-    def _rounded(self, value: Operand, leaf: Leaf) -> Operand:
+    def _rounded(self, value: ScalarOperand, leaf: Leaf) -> ScalarOperand:
         rng, a = self.rng, value.expr
         form = rng.randrange(12)
         if form < 3:
-            return Operand(self._elementary(a, form), value.bound, True)
+            return ScalarOperand(self._elementary(a, form), value.bound, True)
         if form == 3:
-            return Operand(te.sqrt(te.abs(a) + 0.25), value.bound, True)
+            return ScalarOperand(te.sqrt(te.abs(a) + 0.25), value.bound, True)
         if form == 4:
-            return Operand(te.pow(te.abs(a) + 0.5, rng.choice((0.5, 0.75, 1.5, -0.5))), 9, True)
+            return ScalarOperand(
+                te.pow(te.abs(a) + 0.5, rng.choice((0.5, 0.75, 1.5, -0.5))), 9, True
+            )
         if form == 5:
-            return Operand(te.log(te.abs(a) + 0.5), value.bound, True)
+            return ScalarOperand(te.log(te.abs(a) + 0.5), value.bound, True)
         other = leaf(a.dtype) if rng.random() < 0.8 else self.constant(a.dtype)
         b = other.expr
         if form == 6:
-            return Operand(a / (te.abs(b) + 0.75), value.bound, True)
+            return ScalarOperand(a / (te.abs(b) + 0.75), value.bound, True)
         if form == 7:
             raw = leaf(dtype("int32"))
             if raw.computed:
-                return Operand(te.minimum(a, b), 9, True)
-            return Operand(te.select(raw.expr < te.const(1, "int32"), a, b), 9, True)
+                return ScalarOperand(te.minimum(a, b), 9, True)
+            return ScalarOperand(te.select(raw.expr < te.const(1, "int32"), a, b), 9, True)
         made = (a + b, a - b, a * b, te.maximum(a, b))[form - 8]
-        return Operand(made, 9, True)
+        return ScalarOperand(made, 9, True)
 
     def _elementary(self, a: Expr, form: int) -> Expr:
         if form == 0:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ...runtime.machine.host import host
 from .case import ISAS, Case, draw
-from .examine import Failure
+from .examine import CaseFailure
 from .shrink import shrink
 from .steps import Tally, refusals_by_kind
 
@@ -39,7 +39,7 @@ class Found:
     """
 
     seed: int
-    failure: Failure
+    failure: CaseFailure
     case: Case
     path: Path | None
 
@@ -83,7 +83,7 @@ class Summary:
         self.target_refused.update(refused.values())
 
 
-class Worker:
+class FuzzWorker:
     """A process that examines cases, started anew when it dies."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ def fuzz(
     all that this machine has, none where it is empty.
     """
     chosen = tuple(isa for isa in ISAS if isa in host().isas) if isas is None else tuple(isas)
-    run = _Run(Summary(seed, chosen), corpus, Worker())
+    run = _Run(Summary(seed, chosen), corpus, FuzzWorker())
     began = time.monotonic()
     try:
         while time.monotonic() - began < seconds:
@@ -174,7 +174,7 @@ def fuzz(
 class _Run:
     summary: Summary
     corpus: Path | None
-    worker: Worker
+    worker: FuzzWorker
 
     def batch(self) -> None:
         """Some cases; where the worker dies over them, each alone."""
@@ -224,20 +224,20 @@ class _Run:
         path = None if self.corpus is None else keep(self.corpus, seed, small, failure)
         self.summary.failures.append(Found(seed, failure, small, path))
 
-    def fails(self, case: Case, like: Failure) -> bool:
+    def fails(self, case: Case, like: CaseFailure) -> bool:
         """Whether a smaller case fails in the same way."""
         answer = self.ask({"case": case.to_json()}, CASE_SECONDS)
         if isinstance(answer, str):
-            return like.is_like(Failure("process", answer, answer))
+            return like.is_like(CaseFailure("process", answer, answer))
         return like.is_like(_failure(answer[0]))
 
 
-def _failure(entry: Json) -> Failure | None:
+def _failure(entry: Json) -> CaseFailure | None:
     found = entry["failure"]
-    return Failure(**found) if isinstance(found, dict) else None
+    return CaseFailure(**found) if isinstance(found, dict) else None
 
 
-def keep(folder: Path, seed: int, case: Case, failure: Failure) -> Path:
+def keep(folder: Path, seed: int, case: Case, failure: CaseFailure) -> Path:
     """Write a case into the corpus, in one step; the file's path. Raises: OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"seed_{seed}.py"

@@ -15,7 +15,7 @@ from ...schedule.drawing import (
     Arguments,
     Draw,
     NothingToTry,
-    View,
+    ScheduleView,
     choose_tensor,
     computed_and_used,
 )
@@ -27,7 +27,7 @@ from ...schedule.trace.trace import Step, Trace
 from ...tir.func import PrimFunc
 
 
-def _draw_pack(sch: View, rng: Random) -> Arguments:
+def _draw_pack(sch: ScheduleView, rng: Random) -> Arguments:
     """Any buffer, in panels of a few elements."""
     return {"buffer": choose_tensor(sch, rng), "width": rng.randint(2, 4)}
 

@@ -15,7 +15,7 @@ from dataclasses import asdict
 
 from .case import ISAS, Case, Drawn, draw
 from .compiled import run_batch
-from .examine import Examined, Failure, LoweredCase, examine
+from .examine import CaseFailure, Examined, LoweredCase, examine
 from .steps import Tally
 
 Json = dict[str, object]
@@ -53,7 +53,7 @@ def _examined(drawn: Drawn) -> Examined:
         found = examine(drawn.case, ISAS[:1])
         if found.failure is not None:
             return found
-    return Examined(Failure("schedule", message.partition(":")[0], message))
+    return Examined(CaseFailure("schedule", message.partition(":")[0], message))
 
 
 def _compile(found: Sequence[Examined], isas: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ...tir.analysis.in_place import overwritable_inputs
 from ...tir.dtype import dtype
 from ...tir.func import PrimFunc
-from ...tir.program.program import Copy, Launch, Program, Slice, Step, Tensor
+from ...tir.program.program import Copy, Launch, Program, ProgramTensor, Slice, Step
 from ...tir.stmt import Parameter
 from ..ir.ir import Graph
 from ..ir.views import storage
@@ -108,9 +108,9 @@ class _Lowering:
         check_memory(self.graph, self.parts, program)
         return LoweredModel(program, arrays, plan, uses, sizes)
 
-    def _tensors(self, names: Sequence[str] | Mapping[str, int]) -> tuple[Tensor, ...]:
+    def _tensors(self, names: Sequence[str] | Mapping[str, int]) -> tuple[ProgramTensor, ...]:
         types = self.graph.types
-        return tuple(Tensor(n, dtype(types[n].dtype), types[n].shape) for n in names)
+        return tuple(ProgramTensor(n, dtype(types[n].dtype), types[n].shape) for n in names)
 
     def _function(self, key: str, func: PrimFunc) -> None:
         if key in self.functions:

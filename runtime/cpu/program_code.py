@@ -54,19 +54,19 @@ class NativeProgram:
             assert array is not None, position
             self.pointers.append(memory(array))
 
-    def frame(self, threads: int, fence: int = 0) -> Frame:
+    def frame(self, threads: int, fence: int = 0) -> CpuFrame:
         """Memory for runs on up to `threads` threads; more when a run asks for them.
 
         fence: bytes on either side of its scratch memory that no run may touch, for checks.
         """
-        return Frame(self, threads, fence)
+        return CpuFrame(self, threads, fence)
 
     def kernel_function(self, symbol: str) -> Pointer:
         """The address of one kernel's entry."""
         return self._library.entry(symbol)
 
 
-class Frame:
+class CpuFrame:
     """The memory of one run at a time."""
 
     def __init__(self, program: NativeProgram, threads: int, fence: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...codegen.cuda.artifact import CudaArtifact, Dimensions, Launch, Part, Temporary
+from ...codegen.cuda.artifact import CudaArtifact, Dimensions, KernelLaunch, Part, Temporary
 from ...tir.parsing.json_reader import Json, Reader
 from ..artifact_json import SYMBOL, parameter_from_json, parameter_to_json, target_from_json, wrong
 
@@ -69,8 +69,8 @@ def part_from_json(data: Reader) -> Part:
     return part
 
 
-def _launch(data: Reader) -> Launch:
-    return Launch(
+def _launch(data: Reader) -> KernelLaunch:
+    return KernelLaunch(
         data["kernel"].text(SYMBOL),
         _dimensions(data["grid"], _MOST_BLOCKS),
         _dimensions(data["block"], _MOST_THREADS),

@@ -8,7 +8,7 @@ from random import Random
 from ...tir.buffer import Alignment, Buffer
 from ...tir.func import PrimFunc
 from ...tir.visit import replace_buffers
-from ..drawing import Arguments, View, choose_tensor
+from ..drawing import Arguments, ScheduleView, choose_tensor
 from ..errors import Kind, refuse
 from ..nest import Rewrite, buffers_read, targets_of
 from .parameters import PLAIN, STORAGE
@@ -104,7 +104,7 @@ def _check_factor(func: PrimFunc, buffer: Buffer, factor: int, offset: int) -> N
     )
 
 
-def draw_storage_align(sch: View, rng: Random) -> Arguments:
+def draw_storage_align(sch: ScheduleView, rng: Random) -> Arguments:
     """An allocation of several axes, nearly always."""
     allocated = [b for b in sch.func.allocations if len(b.shape) > 1]
     if not allocated or rng.random() < 0.05:

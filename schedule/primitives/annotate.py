@@ -9,7 +9,7 @@ from ...tir.analysis.fetched import fetched
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import ANNOTATIONS, For, ForKind
-from ..drawing import Arguments, View, choose_any_loop
+from ..drawing import Arguments, ScheduleView, choose_any_loop
 from ..errors import Kind, refuse
 from ..nest import Rewrite, loop_of, replace_loop
 from .parameters import LOOP, PLAIN
@@ -74,7 +74,7 @@ def _check_hint(func: PrimFunc, loop: For, key: str, value: int) -> None:
         )
 
 
-def draw_annotate(sch: View, rng: Random) -> Arguments:
+def draw_annotate(sch: ScheduleView, rng: Random) -> Arguments:
     """One of two hints for any loop."""
     key, value = rng.choice((("stream", 1), ("unroll_hint", 1), ("unroll_hint", 4)))
     return {"loop": choose_any_loop(sch, rng), "key": key, "value": value}

@@ -14,7 +14,7 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node, NodeT
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_stmt, substitute, transform
-from ..drawing import Arguments, NothingToTry, View, choose_block
+from ..drawing import Arguments, NothingToTry, ScheduleView, choose_block
 from ..errors import Kind, refuse
 from ..legality import recurrence
 from ..legality.blocks import check_compute, check_init_inside, check_unstaged
@@ -309,7 +309,7 @@ def _plain(node: NodeT, iters: Sequence[IterVar]) -> NodeT:
     return transform(node, rule)
 
 
-def draw_join_axes(sch: View, rng: Random) -> Arguments:
+def draw_join_axes(sch: ScheduleView, rng: Random) -> Arguments:
     """Neighbours of one kind, nearly always."""
     iters = sch.func.block(name := choose_block(sch, rng)).iters
     groups: list[tuple[int, ...]] = []
@@ -320,7 +320,7 @@ def draw_join_axes(sch: View, rng: Random) -> Arguments:
     return {"block": name, "groups": tuple(groups)}
 
 
-def draw_split_axis(sch: View, rng: Random) -> Arguments:
+def draw_split_axis(sch: ScheduleView, rng: Random) -> Arguments:
     """Any axis and a number up to its extent."""
     iters = sch.func.block(name := choose_block(sch, rng)).iters
     if not iters:

@@ -16,7 +16,7 @@ from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, Store, elements_of
 from ...tir.text.printer import print_expr
 from ...tir.visit import free_vars, replace_buffers, replace_stmt, substitute, transform
-from ..drawing import Arguments, NothingToTry, View, draw_block, names_read
+from ..drawing import Arguments, NothingToTry, ScheduleView, draw_block, names_read
 from ..errors import Kind, refuse
 from ..legality import completeness
 from ..legality.blocks import check_compute, check_single, check_unstaged
@@ -228,7 +228,7 @@ def _check_one_access(func: PrimFunc, block: Block, buffer: Buffer) -> tuple[Exp
     )
 
 
-def draw_cache_read(sch: View, rng: Random) -> Arguments:
+def draw_cache_read(sch: ScheduleView, rng: Random) -> Arguments:
     """Any block and a buffer that it reads."""
     block = rng.choice(sch.func.blocks)
     read = names_read(sch, block)
@@ -237,7 +237,7 @@ def draw_cache_read(sch: View, rng: Random) -> Arguments:
     return {"block": block.name, "buffer": rng.choice(read)}
 
 
-def draw_reindex(sch: View, rng: Random) -> Arguments:
+def draw_reindex(sch: ScheduleView, rng: Random) -> Arguments:
     """Any block and a buffer that it reads, its own one too."""
     block = rng.choice(sch.func.blocks)
     read = buffers_read(block)

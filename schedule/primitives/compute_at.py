@@ -27,7 +27,7 @@ from ...tir.visit import (
     stores,
     substitute,
 )
-from ..drawing import Arguments, View, choose_loop, choose_pair
+from ..drawing import Arguments, ScheduleView, choose_loop, choose_pair
 from ..errors import Kind, ScheduleError, refuse
 from ..legality import completeness, recurrence
 from ..legality.blocks import check_compute, check_init_inside, check_unstaged, check_whole
@@ -443,13 +443,13 @@ def _check_once(func: PrimFunc, block: Block, primitive: str) -> None:
     )
 
 
-def draw_compute_at(sch: View, rng: Random) -> Arguments:
+def draw_compute_at(sch: ScheduleView, rng: Random) -> Arguments:
     """A block and a loop around one that reads what it makes."""
     block, user = choose_pair(sch, rng)
     return {"block": block, "loop": choose_loop(sch, rng, user)}
 
 
-def draw_reverse_compute_at(sch: View, rng: Random) -> Arguments:
+def draw_reverse_compute_at(sch: ScheduleView, rng: Random) -> Arguments:
     """A block and a loop around one that makes what it reads."""
     block, user = choose_pair(sch, rng)
     loop = choose_loop(sch, rng, block)

@@ -15,7 +15,7 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Block, IterKind, Role, Stmt, Store
 from ...tir.visit import loads, replace_stmt, stores, substitute, transform
-from ..drawing import Arguments, View, choose_pair, computed_and_used
+from ..drawing import Arguments, ScheduleView, choose_pair, computed_and_used
 from ..errors import Kind, refuse
 from ..legality import completeness
 from ..legality.blocks import check_compute, check_pointwise, check_role, check_unstaged
@@ -193,12 +193,12 @@ def _loads_of(block: Block, buffer: Buffer) -> list[Load]:
     return [load for load in loads(block.body) if load.buffer is buffer]
 
 
-def draw_compute_inline(sch: View, rng: Random) -> Arguments:
+def draw_compute_inline(sch: ScheduleView, rng: Random) -> Arguments:
     """A block that another one reads."""
     return {"block": choose_pair(sch, rng)[0]}
 
 
-def draw_reverse_compute_inline(sch: View, rng: Random) -> Arguments:
+def draw_reverse_compute_inline(sch: ScheduleView, rng: Random) -> Arguments:
     """A block that does no more than map one tensor, where there is one."""
     plain = {
         block.name

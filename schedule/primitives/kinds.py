@@ -9,7 +9,7 @@ from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, For, ForKind
 from ...tir.visit import enclosing_path
-from ..drawing import Arguments, View, choose_nest, draw_loop
+from ..drawing import Arguments, ScheduleView, choose_nest, draw_loop
 from ..errors import Kind, refuse
 from ..legality import dependence
 from ..legality.loops import check_independent, check_not_mirrored, check_serial
@@ -125,13 +125,13 @@ def _check_root(func: PrimFunc, loop: For) -> None:
             )
 
 
-def draw_parallel(sch: View, rng: Random) -> Arguments:
+def draw_parallel(sch: ScheduleView, rng: Random) -> Arguments:
     """The outermost loop of a nest, more often than not."""
     loops = choose_nest(sch, rng)
     return {"loop": loops[0] if rng.random() < 0.6 else rng.choice(loops)}
 
 
-def draw_vectorize(sch: View, rng: Random) -> Arguments:
+def draw_vectorize(sch: ScheduleView, rng: Random) -> Arguments:
     """The innermost loop of a nest, more often than not."""
     loops = choose_nest(sch, rng)
     return {"loop": loops[-1] if rng.random() < 0.7 else rng.choice(loops)}

@@ -18,7 +18,7 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_stmt, stores, substitute, transform
-from ..drawing import Arguments, NothingToTry, View, buffers, choose_intermediate
+from ..drawing import Arguments, NothingToTry, ScheduleView, buffers, choose_intermediate
 from ..errors import Kind, refuse
 from ..index_map import IndexMap
 from ..legality.tensors import check_fixed_size, check_intermediate, check_not_staged
@@ -281,7 +281,7 @@ def _rewritten(
     return nest, variables
 
 
-def draw_transform_layout(sch: View, rng: Random) -> Arguments:
+def draw_transform_layout(sch: ScheduleView, rng: Random) -> Arguments:
     """Axes in any order, one of them as two digits more often than not."""
     often = rng.random() < 0.95
     buffer = choose_intermediate(sch, rng) if often else rng.choice(buffers(sch))
@@ -298,7 +298,7 @@ def draw_transform_layout(sch: View, rng: Random) -> Arguments:
     return {"buffer": buffer.name, "index_map": index_map}
 
 
-def draw_pad(sch: View, rng: Random) -> Arguments:
+def draw_pad(sch: ScheduleView, rng: Random) -> Arguments:
     """A small number for each axis of an intermediate tensor."""
     buffer = choose_intermediate(sch, rng)
     return {"buffer": buffer.name, "multiples": tuple(rng.randint(1, 4) for _ in buffer.shape)}

@@ -13,7 +13,7 @@ from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import For, ForKind, IterKind, Stmt, Tail
 from ...tir.visit import blocks, enclosing_path, replace_stmt, substitute
-from ..drawing import Arguments, View, choose_any_loop, choose_nest, draw_block
+from ..drawing import Arguments, ScheduleView, choose_any_loop, choose_nest, draw_block
 from ..errors import Kind, ScheduleError, refuse
 from ..legality import dependence, recurrence
 from ..legality.loops import check_not_mirrored, check_serial, runs_over
@@ -280,7 +280,7 @@ def _check_kinds_in_order(func: PrimFunc, chain: Sequence[For]) -> None:
             )
 
 
-def draw_split(sch: View, rng: Random) -> Arguments:
+def draw_split(sch: ScheduleView, rng: Random) -> Arguments:
     """Any loop into two or three, one of them of inferred extent."""
     loop = choose_any_loop(sch, rng)
     factors: list[int | None] = [rng.choice((1, 2, 2, 3, 4, 4, 5, 8))]
@@ -290,14 +290,14 @@ def draw_split(sch: View, rng: Random) -> Arguments:
     return {"loop": loop, "factors": tuple(factors), "tail": rng.choice(TAILS)}
 
 
-def draw_fuse(sch: View, rng: Random) -> Arguments:
+def draw_fuse(sch: ScheduleView, rng: Random) -> Arguments:
     """Two or three loops of a nest, each inside the one before it."""
     loops = choose_nest(sch, rng, least=2)
     start = rng.randrange(len(loops) - 1)
     return {"loops": loops[start : start + rng.randint(2, 3)]}
 
 
-def draw_reorder(sch: View, rng: Random) -> Arguments:
+def draw_reorder(sch: ScheduleView, rng: Random) -> Arguments:
     """Two or more loops of a nest, in any order."""
     loops = choose_nest(sch, rng, least=2)
     return {"loops": tuple(rng.sample(loops, rng.randint(2, len(loops))))}

@@ -10,7 +10,7 @@ from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, For, ForKind, Stmt, seq
 from ...tir.visit import statements, substitute
-from ..drawing import Arguments, View, choose_any_loop
+from ..drawing import Arguments, ScheduleView, choose_any_loop
 from ..legality import dependence
 from ..legality.loops import (
     check_independent,
@@ -79,7 +79,7 @@ def _joined(first: Stmt, second: Stmt) -> Stmt:
     return seq(first, second)
 
 
-def draw_merge(sch: View, rng: Random) -> Arguments:
+def draw_merge(sch: ScheduleView, rng: Random) -> Arguments:
     """The outermost loops of nests that follow each other, more often than not."""
     outer = [sch.loops(name)[0] for name in sch.blocks() if sch.loops(name)]
     outer = list(dict.fromkeys(outer))

@@ -12,7 +12,7 @@ from ...tir.expr import TRUE, Add, Cast, Const, Expr, Mul, Select, Var, is_const
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, IterKind, IterVar, Stmt
 from ...tir.visit import free_vars, loads, replace_buffers, replace_stmt, stores
-from ..drawing import Arguments, View, choose_block, choose_intermediate
+from ..drawing import Arguments, ScheduleView, choose_block, choose_intermediate
 from ..errors import Kind, refuse
 from ..legality import recurrence
 from ..legality.blocks import check_compute, check_single, check_unstaged
@@ -212,7 +212,7 @@ def _sizes(block: Block) -> list[int]:
     return [it.extent for it in block.iters]
 
 
-def draw_pad_axes(sch: View, rng: Random) -> Arguments:
+def draw_pad_axes(sch: ScheduleView, rng: Random) -> Arguments:
     """Mostly as far as the tensors that the block reads have room."""
     buffer = choose_intermediate(sch, rng)
     block = rng.choice(writers(sch.func, buffer) or (sch.func.block(choose_block(sch, rng)),))

@@ -13,7 +13,7 @@ from ...tir.expr import Const, Expr, Select, Var, is_const
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, IterVar, Stmt, seq
 from ...tir.visit import free_vars, fresh_copy, replace_stmt, stores
-from ..drawing import Arguments, NothingToTry, View
+from ..drawing import Arguments, NothingToTry, ScheduleView
 from ..errors import Kind, refuse
 from ..legality.blocks import check_holds, check_pointwise, check_role
 from ..nest import Rewrite, loop_of, unique_name
@@ -164,7 +164,7 @@ def _over(block: Block, chain: Sequence[For], axes: Sequence[IterVar], box: Box)
     return nest
 
 
-def draw_decompose_padding(sch: View, rng: Random) -> Arguments:
+def draw_decompose_padding(sch: ScheduleView, rng: Random) -> Arguments:
     """A block that chooses between two values, and the outermost of its loops or any other."""
     padded = [
         block.name

@@ -14,7 +14,7 @@ from ..trace.references import LoopRef, References
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class StepSite:
     """Where a step is taken: the function as it is, what keys and handles stand for in it, and the
     name of the primitive, for messages.
     """
@@ -24,22 +24,22 @@ class Site:
     primitive: str
 
 
-class Parameter:
+class ParameterKind:
     """The kind of a parameter: by default data of JSON, which the trace and the rewrite have as it
     is.
     """
 
     __slots__ = ()
 
-    def resolve(self, value: object, site: Site) -> object:
+    def resolve(self, value: object, site: StepSite) -> object:
         """What the rewrite gets for an argument. Raises: ScheduleError."""
         return value
 
-    def encode(self, value: object, site: Site) -> object:
+    def encode(self, value: object, site: StepSite) -> object:
         """An argument as a trace has it; None where it leaves it out."""
         return value
 
-    def decode(self, value: object, site: Site) -> object:
+    def decode(self, value: object, site: StepSite) -> object:
         """The argument that a trace has as `value`. Raises: what a lookup raises (LookupError,
         TypeError, ValueError or AttributeError) for a reference to what is not there.
         """
@@ -53,28 +53,28 @@ class Parameter:
         return misfit(value, hint)
 
 
-class _Optional(Parameter):
+class _Optional(ParameterKind):
     """Data that a trace leaves out where it is empty or false."""
 
     __slots__ = ()
 
-    def encode(self, value: object, site: Site) -> object:
+    def encode(self, value: object, site: StepSite) -> object:
         return value or None
 
 
-class _Loop(Parameter):
+class _Loop(ParameterKind):
     """The handle of a loop; the rewrite gets its variable."""
 
     __slots__ = ()
 
-    def resolve(self, value: object, site: Site) -> object:
+    def resolve(self, value: object, site: StepSite) -> object:
         return site.references.loop(site.func, value, site.primitive)
 
-    def encode(self, value: object, site: Site) -> object:
+    def encode(self, value: object, site: StepSite) -> object:
         assert isinstance(value, LoopRef)
         return {"loop": value.key, "name": value.name}
 
-    def decode(self, value: object, site: Site) -> object:
+    def decode(self, value: object, site: StepSite) -> object:
         if not isinstance(value, Mapping):
             return value
         return LoopRef(str(value["loop"]), str(value.get("name", value["loop"])))
@@ -83,18 +83,18 @@ class _Loop(Parameter):
         return misfit(value, LoopRef)
 
 
-class _Loops(Parameter):
+class _Loops(ParameterKind):
     """The handles of loops; the rewrite gets their variables."""
 
     __slots__ = ()
 
-    def resolve(self, value: object, site: Site) -> object:
+    def resolve(self, value: object, site: StepSite) -> object:
         return tuple(LOOP.resolve(item, site) for item in _items(value))
 
-    def encode(self, value: object, site: Site) -> object:
+    def encode(self, value: object, site: StepSite) -> object:
         return tuple(LOOP.encode(item, site) for item in _items(value))
 
-    def decode(self, value: object, site: Site) -> object:
+    def decode(self, value: object, site: StepSite) -> object:
         return tuple(LOOP.decode(item, site) for item in _items(value))
 
     def misfit(self, value: object, hint: object) -> str | None:
@@ -111,38 +111,38 @@ class _LoopPair(_Loops):
         return "two loops" if len(_items(value)) != 2 else super().misfit(value, hint)
 
 
-class _Block(Parameter):
+class _Block(ParameterKind):
     """The name of a block of loops, which the rewrite gets."""
 
     __slots__ = ()
 
-    def resolve(self, value: object, site: Site) -> object:
+    def resolve(self, value: object, site: StepSite) -> object:
         site.references.block_key(site.func, value, site.primitive)
         check_loops(site.func, str(value), site.primitive)
         return value
 
-    def encode(self, value: object, site: Site) -> object:
+    def encode(self, value: object, site: StepSite) -> object:
         return {"block": site.references.block_key(site.func, value, site.primitive)}
 
-    def decode(self, value: object, site: Site) -> object:
+    def decode(self, value: object, site: StepSite) -> object:
         return site.references.blocks[value["block"]] if isinstance(value, Mapping) else value
 
     def misfit(self, value: object, hint: object) -> str | None:
         return misfit(value, str)
 
 
-class _Storage(Parameter):
+class _Storage(ParameterKind):
     """The name of a tensor or of a staged copy of one; the rewrite gets its buffer."""
 
     __slots__ = ()
 
-    def resolve(self, value: object, site: Site) -> object:
+    def resolve(self, value: object, site: StepSite) -> object:
         return site.references.storage(site.func, self._key(value, site))
 
-    def encode(self, value: object, site: Site) -> object:
+    def encode(self, value: object, site: StepSite) -> object:
         return {"tensor": self._key(value, site)}
 
-    def decode(self, value: object, site: Site) -> object:
+    def decode(self, value: object, site: StepSite) -> object:
         if not isinstance(value, Mapping):
             return value
         return site.references.storage(site.func, value["tensor"]).name
@@ -150,7 +150,7 @@ class _Storage(Parameter):
     def misfit(self, value: object, hint: object) -> str | None:
         return misfit(value, str)
 
-    def _key(self, name: object, site: Site) -> str:
+    def _key(self, name: object, site: StepSite) -> str:
         return site.references.tensor_key(site.func, name, site.primitive)
 
 
@@ -161,7 +161,7 @@ class _Tensor(_Storage):
 
     __slots__ = ()
 
-    def resolve(self, value: object, site: Site) -> object:
+    def resolve(self, value: object, site: StepSite) -> object:
         return site.references.tensor(site.func, self._key(value, site))
 
 
@@ -170,7 +170,7 @@ def _items(value: object) -> tuple[object, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 
-PLAIN = Parameter()
+PLAIN = ParameterKind()
 OPTIONAL = _Optional()
 LOOP = _Loop()
 LOOPS = _Loops()

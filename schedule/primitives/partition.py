@@ -11,7 +11,7 @@ from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, Block, For, IterKind, Stmt, seq
 from ...tir.visit import fresh_copy, statements, substitute
-from ..drawing import Arguments, View, choose_any_loop
+from ..drawing import Arguments, ScheduleView, choose_any_loop
 from ..errors import Kind, refuse
 from ..legality.loops import check_not_mirrored, check_serial, runs_over
 from ..nest import Rewrite, loop_of, map_blocks, replace_loop, unique_name
@@ -91,7 +91,7 @@ def _check_nothing_allocated(func: PrimFunc, loop: For, primitive: str) -> None:
     )
 
 
-def draw_loop_partition(sch: View, rng: Random) -> Arguments:
+def draw_loop_partition(sch: ScheduleView, rng: Random) -> Arguments:
     """Any loop, at one or two of its iterations."""
     loop = choose_any_loop(sch, rng)
     last = max(1, sch.extent(loop) - 1)

@@ -18,7 +18,7 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import For, Prefetch, seq
 from ...tir.te.elements import minimum
 from ...tir.visit import accesses, blocks, substitute
-from ..drawing import Arguments, View, choose_nest, choose_tensor
+from ..drawing import Arguments, ScheduleView, choose_nest, choose_tensor
 from ..errors import Kind, ScheduleError, refuse
 from ..legality.loops import check_not_vectorized
 from ..legality.tensors import check_allocated_outside
@@ -209,7 +209,7 @@ def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:
     return region(found, ranges_of(loops_below(node.body)), ranges_of(around), buffer.shape)
 
 
-def draw_prefetch(sch: View, rng: Random) -> Arguments:
+def draw_prefetch(sch: ScheduleView, rng: Random) -> Arguments:
     """Any buffer, in any loop, shared out over none to two of the loops inside of it."""
     loops = choose_nest(sch, rng)
     start = rng.randrange(len(loops))

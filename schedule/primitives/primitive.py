@@ -19,7 +19,7 @@ from ...tir.target import Target
 from ..drawing import Draw
 from ..nest import Rewrite
 from ..trace.references import LoopRef
-from .parameters import Site
+from .parameters import StepSite
 from .step_form import StepForm
 
 Made = TypeVar("Made", covariant=True)
@@ -45,7 +45,7 @@ class Primitive(StepForm[Rewrite], Generic[Made]):
     asks_target: bool = False
 
     def rewrite(
-        self, site: Site, arguments: Mapping[str, object], target: Target | None
+        self, site: StepSite, arguments: Mapping[str, object], target: Target | None
     ) -> Rewrite:
         """The function after the step, and what it made. Raises: ScheduleError."""
         resolved = {

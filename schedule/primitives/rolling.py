@@ -13,7 +13,7 @@ from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, Stmt, seq
 from ...tir.visit import enclosing_path, free_vars, fresh_copy, replace_stmt, substitute
-from ..drawing import Arguments, NothingToTry, View, choose_loop, choose_pair
+from ..drawing import Arguments, NothingToTry, ScheduleView, choose_loop, choose_pair
 from ..errors import Kind, refuse
 from ..legality import completeness
 from ..legality.blocks import check_compute, check_holds, check_unstaged
@@ -151,7 +151,7 @@ def _overlaps(func: PrimFunc, block: Block, node: For) -> bool:
     return not disjoint(box, [(loop.var, loop.extent) for loop in outer])
 
 
-def draw_rolling_buffer(sch: View, rng: Random) -> Arguments:
+def draw_rolling_buffer(sch: ScheduleView, rng: Random) -> Arguments:
     """A block that stands in a loop of its reader, nearly always."""
     block, user = choose_pair(sch, rng)
     around = sch.loops(user)

@@ -10,7 +10,7 @@ from .parameters import OPTIONAL, PLAIN
 from .step_form import StepForm
 
 
-class Decision(StepForm[Question]):
+class DecisionForm(StepForm[Question]):
     """A step that records the answer to a question. Its function gets the number of the step and
     the arguments by name.
     """
@@ -30,6 +30,6 @@ def ask(step: int, candidates: Sequence[object], default: int = 0, name: str = "
     return Question(step, name, tuple(candidates), default)
 
 
-SAMPLE_CATEGORICAL = Decision(
+SAMPLE_CATEGORICAL = DecisionForm(
     "sample_categorical", ask, {"candidates": PLAIN, "default": PLAIN, "name": OPTIONAL}
 )

@@ -11,7 +11,7 @@ from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.stmt import For, ForKind, IterKind
 from ...tir.visit import blocks, replace_buffers
-from ..drawing import Arguments, View, choose_intermediate
+from ..drawing import Arguments, ScheduleView, choose_intermediate
 from ..errors import Kind, ScheduleError, refuse
 from ..legality import grid
 from ..legality.conflict import witness, written_twice
@@ -114,7 +114,7 @@ def _goes_on(func: PrimFunc, tensor: Buffer, loop: For, primitive: str) -> tuple
     return () if clash is None else (str(clash),)
 
 
-def draw_set_scope(sch: View, rng: Random) -> Arguments:
+def draw_set_scope(sch: ScheduleView, rng: Random) -> Arguments:
     """Any intermediate tensor, in any scope that needs no grid."""
     buffer = choose_intermediate(sch, rng)
     return {"buffer": buffer.name, "scope": rng.choice(("register", "thread", "global"))}

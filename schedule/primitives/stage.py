@@ -25,7 +25,7 @@ from ...tir.stmt import (
     seq,
 )
 from ...tir.visit import blocks, replace_buffers, walk
-from ..drawing import Arguments, View, choose_loop, names_read
+from ..drawing import Arguments, ScheduleView, choose_loop, names_read
 from ..errors import Kind, refuse
 from ..legality import completeness, dependence, recurrence
 from ..legality.blocks import check_holds, check_predicate, check_role, check_whole
@@ -230,7 +230,7 @@ def _check_part_alone(func: PrimFunc, block: Block, loop: For, primitive: str) -
         check_whole(func, block, primitive)
 
 
-def draw_stage(sch: View, rng: Random) -> Arguments:
+def draw_stage(sch: ScheduleView, rng: Random) -> Arguments:
     """A buffer that a block reads or writes, below any loop around it."""
     block = rng.choice(sch.func.blocks)
     near = [*names_read(sch, block), target_of(block).name]

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar, get_type_hints
 
 from ..errors import ScheduleError
 from ..trace.trace import Step
-from .parameters import PLAIN, Parameter, Site
+from .parameters import PLAIN, ParameterKind, StepSite
 
 Result = TypeVar("Result", covariant=True)
 
@@ -26,9 +26,11 @@ class StepForm(Generic[Result]):
 
     name: str
     function: Callable[..., Result]
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, ParameterKind]
 
-    def encode(self, arguments: Mapping[str, object], site: Site) -> tuple[tuple[str, object], ...]:
+    def encode(
+        self, arguments: Mapping[str, object], site: StepSite
+    ) -> tuple[tuple[str, object], ...]:
         """The arguments as a trace has them; what is None is left out."""
         found = (
             (name, kind.encode(arguments[name], site))
@@ -37,7 +39,7 @@ class StepForm(Generic[Result]):
         )
         return tuple((name, value) for name, value in found if value is not None)
 
-    def decode(self, number: int, step: Step, site: Site) -> dict[str, object]:
+    def decode(self, number: int, step: Step, site: StepSite) -> dict[str, object]:
         """The arguments of the recorded step `number`, with the defaults of those that are not
         recorded. Raises: ScheduleError where they are not what the step takes.
         """
@@ -62,7 +64,7 @@ class StepForm(Generic[Result]):
         bound.apply_defaults()
         return bound.arguments
 
-    def _decoded(self, number: int, name: str, value: object, site: Site) -> object:
+    def _decoded(self, number: int, name: str, value: object, site: StepSite) -> object:
         try:
             return self.parameters.get(name, PLAIN).decode(value, site)
         except (LookupError, ValueError, TypeError, AttributeError):

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 
 from ...tir.siblings import siblings
 from .primitive import Primitive
-from .sample import Decision
+from .sample import DecisionForm
 
 
-def _declared() -> Iterator[Primitive[object] | Decision]:
+def _declared() -> Iterator[Primitive[object] | DecisionForm]:
     for module in siblings(__name__):
         for value in vars(module).values():
-            if isinstance(value, Primitive | Decision):
+            if isinstance(value, Primitive | DecisionForm):
                 yield value
 
 
-STEP_FORMS: dict[str, Primitive[object] | Decision] = {form.name: form for form in _declared()}
+STEP_FORMS: dict[str, Primitive[object] | DecisionForm] = {form.name: form for form in _declared()}
 PRIMITIVES: tuple[Primitive[object], ...] = tuple(
     form for form in STEP_FORMS.values() if isinstance(form, Primitive)
 )

@@ -12,7 +12,7 @@ from ...tir.func import PrimFunc
 from ...tir.instructions.instructions import INSTRUCTIONS
 from ...tir.stmt import ForKind
 from ...tir.target import Target
-from ..drawing import Arguments, View, choose_any_loop, draw_loop
+from ..drawing import Arguments, ScheduleView, choose_any_loop, draw_loop
 from ..legality import tensorized as units
 from ..legality.loops import check_not_mirrored, check_serial
 from ..nest import Rewrite, loop_of, replace_loop
@@ -60,7 +60,7 @@ def tensorize(func: PrimFunc, loop: Var, intrinsic: str, target: Target | None) 
     return Rewrite(replace_loop(func, node, marked))
 
 
-def draw_tensorize(sch: View, rng: Random) -> Arguments:
+def draw_tensorize(sch: ScheduleView, rng: Random) -> Arguments:
     """Any loop and any intrinsic, which it is hardly ever: a refusal, which must have a text."""
     return {"loop": choose_any_loop(sch, rng), "intrinsic": rng.choice(tuple(INSTRUCTIONS))}
 

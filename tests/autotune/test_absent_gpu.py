@@ -30,7 +30,7 @@ from tilewright.autotune.model.features import features
 from tilewright.autotune.space.space import TuningSpace
 from tilewright.autotune.tuning_log import TuningLog
 from tilewright.codegen.artifact import Parameter
-from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part
+from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Part
 from tilewright.driver.tuning import cuda_tuner
 from tilewright.driver.tuning.cuda_tuner import MOST_SOURCE, CudaTuner
 from tilewright.driver.tuning.errors import TuneError
@@ -176,7 +176,7 @@ def test_more_registers_than_a_block_has_are_refused(nvrtc: Nvrtc) -> None:
         f"{{ float {values}; for (int i = 0; i < turns; ++i) {{ {chains} }} *x = {total}; }}\n"
     )
     x = Parameter("x", FLOAT32, (200,), "output")
-    launch = Launch("wide", (1, 1, 1), (1024, 1, 1), ("x",))
+    launch = KernelLaunch("wide", (1, 1, 1), (1024, 1, 1), ("x",))
     with pytest.raises(TuneError) as refused:
         CudaTuner().compile(CudaArtifact("wide", source, TARGET, Part((x,), (launch,))), 60.0)
     told = str(refused.value)
@@ -186,7 +186,7 @@ def test_more_registers_than_a_block_has_are_refused(nvrtc: Nvrtc) -> None:
 
 def test_a_source_that_would_take_all_memory_is_refused() -> None:
     x = Parameter("x", FLOAT32, (1,), "output")
-    launch = Launch("long", (1, 1, 1), (1, 1, 1), ("x",))
+    launch = KernelLaunch("long", (1, 1, 1), (1, 1, 1), ("x",))
     code = CudaArtifact("long", " " * (MOST_SOURCE + 1), TARGET, Part((x,), (launch,)))
     with pytest.raises(TuneError) as refused:
         CudaTuner().compile(code, 60.0)

@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.autotune.log.file import contents
 from tilewright.autotune.log.record import Trial
-from tilewright.autotune.measure.lowering import Written, write
+from tilewright.autotune.measure.lowering import LoweredCandidate, write
 from tilewright.autotune.space.space import Candidate, TuningSpace
 from tilewright.autotune.task import Task
 from tilewright.autotune.tune import tune
@@ -80,7 +80,7 @@ def test_a_function_that_was_not_tried_goes_first_and_one_without_hope_last() ->
 def test_a_defect_of_ours_costs_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """And not a search of hours, which would end at the same candidate again."""
 
-    def fails(candidate: Candidate, target: Target) -> Written:
+    def fails(candidate: Candidate, target: Target) -> LoweredCandidate:
         if candidate.is_default:
             raise RuntimeError("nobody thought of that")
         return write(candidate, target)

@@ -11,7 +11,7 @@ import pytest
 from tilewright.cli import fuzz as verb
 from tilewright.driver.fuzz import session
 from tilewright.driver.fuzz.case import Case
-from tilewright.driver.fuzz.examine import Failure
+from tilewright.driver.fuzz.examine import CaseFailure
 from tilewright.driver.fuzz.session import Found, Summary
 
 from .conftest import Command
@@ -45,7 +45,7 @@ def summary(*failures: Found) -> Summary:
 
 
 def failed(path: Path | None) -> Found:
-    failure = Failure("nest", "values", "max error / bound 3 at Y[0]")
+    failure = CaseFailure("nest", "values", "max error / bound 3 at Y[0]")
     return Found(4_000_001, failure, Case.of(FUNCTION, []), path)
 
 

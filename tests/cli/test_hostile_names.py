@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.autotune.samples import trial, workload
 from tilewright.autotune.log.file import LogWriter
-from tilewright.cli.guarded import Guarded
+from tilewright.cli.guarded import GuardedOutput
 from tilewright.graph.samples.samples import tiny_model
 
 from .conftest import Command, Done
@@ -126,6 +126,6 @@ def test_on_a_terminal_our_own_colours_pass_and_no_others() -> None:
             return len(text)
 
     terminal = Terminal()
-    guarded = Guarded(terminal)  # type: ignore[arg-type]
+    guarded = GuardedOutput(terminal)  # type: ignore[arg-type]
     guarded.write("\x1b[1mstrong\x1b[0m \x1b[5mblinking\x1b[2J\n")
     assert terminal.text == "\x1b[1mstrong\x1b[0m \\x1b[5mblinking\\x1b[2J\n"

@@ -16,7 +16,7 @@ from tilewright.tir.errors import TargetError
 from tilewright.tir.extern import Reference
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
-from tilewright.tir.program.program import Launch, Program, Slice, Tensor
+from tilewright.tir.program.program import Launch, Program, ProgramTensor, Slice
 from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.te import te
 
@@ -138,8 +138,8 @@ def test_a_program_calls_none() -> None:
     kind = func.inputs[0].type
     program = Program(
         "p",
-        inputs=(Tensor("X", kind, (4,)),),
-        outputs=(Tensor("Z", kind, (4,)),),
+        inputs=(ProgramTensor("X", kind, (4,)),),
+        outputs=(ProgramTensor("Z", kind, (4,)),),
         constants=(),
         arena_bytes=0,
         functions=(func,),

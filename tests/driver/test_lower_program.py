@@ -10,7 +10,7 @@ from tilewright.tir.program.evaluate import evaluate_program
 from tilewright.tir.program.program import (
     Launch,
     Program,
-    Tensor,
+    ProgramTensor,
     place_syncs,
     verify_program,
 )
@@ -51,7 +51,7 @@ def test_a_table_that_depends_on_nothing_is_prepared_too() -> None:
     ramp = te.compute((K,), lambda i: te.sqrt(te.cast(i, "float32")), name="ramp")
     k = te.reduce_axis(K, name="k")
     y = te.compute((N,), lambda i: te.sum(x[i, k] * ramp[k], axis=k), name="Y")
-    source, result = Tensor("x", FLOAT32, (N, K)), Tensor("y", FLOAT32, (N,))
+    source, result = ProgramTensor("x", FLOAT32, (N, K)), ProgramTensor("y", FLOAT32, (N,))
     launch = Launch("scaled", (piece("input", 0, (N, K)), piece("output", 0, (N,))), "scaled")
     func = te.func(x, y, name="scaled")
     program = Program("tables", (source,), (result,), (), (func,), (launch,), 0)

@@ -17,7 +17,7 @@ from tilewright.runtime.machine.host import host
 from tilewright.tir.dtype import BFLOAT16, FLOAT32, DType, dtype
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.number import integer_range
-from tilewright.tir.program.program import Launch, Program, Slice, Tensor, place_syncs
+from tilewright.tir.program.program import Launch, Program, ProgramTensor, Slice, place_syncs
 
 pytestmark = pytest.mark.needs_cc
 
@@ -102,9 +102,9 @@ def narrow_model(kind: DType) -> Program:
     between = Slice("arena", 0, FLOAT32, (64,))
     return Program(
         "narrow",
-        (Tensor("x", BFLOAT16, (64,)),),
-        (Tensor("y", BFLOAT16, (64,)),),
-        (Tensor("w", kind, (64,)),),
+        (ProgramTensor("x", BFLOAT16, (64,)),),
+        (ProgramTensor("y", BFLOAT16, (64,)),),
+        (ProgramTensor("w", kind, (64,)),),
         (te.func(a, w, product, name="product"), te.func(b, stored, name="stored")),
         (
             Launch(

@@ -12,7 +12,7 @@ from tilewright.graph.compile import compile
 from tilewright.graph.samples.samples import LIGHT_MODELS, random_model
 from tilewright.runtime.cuda.device.array import DeviceArray
 from tilewright.runtime.cuda.device.availability import Unavailable, availability
-from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.context import DeviceContext
 from tilewright.runtime.index_checks import IndexRangeError
 
 from .test_gpu_engines import network
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture(scope="module")
-def context() -> Context:
+def context() -> DeviceContext:
     found = availability()
     if isinstance(found, Unavailable):
         pytest.skip(f"{found.reason}: {found.hint}")
     return found.context()
 
 
-def test_a_small_network_is_right_again_and_again(context: Context, tmp_path: Path) -> None:
+def test_a_small_network_is_right_again_and_again(context: DeviceContext, tmp_path: Path) -> None:
     engine = compile(network(), "cuda", cache=False)
     assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}
     for seed in range(3):
@@ -38,7 +38,7 @@ def test_a_small_network_is_right_again_and_again(context: Context, tmp_path: Pa
     assert tw.load(engine.save(tmp_path / "net.twe")).verify()
 
 
-def test_it_gives_what_the_emulation_gives(context: Context) -> None:
+def test_it_gives_what_the_emulation_gives(context: DeviceContext) -> None:
     engine = compile(network(), "cuda", cache=False, verify="off")
     given = engine.random_inputs(5)
     emulated = tw.emulated(engine).run(given)
@@ -46,7 +46,7 @@ def test_it_gives_what_the_emulation_gives(context: Context) -> None:
         np.testing.assert_allclose(array, emulated[name], rtol=1e-6, atol=1e-6)
 
 
-def test_arrays_of_the_device_are_used_where_they_lie(context: Context) -> None:
+def test_arrays_of_the_device_are_used_where_they_lie(context: DeviceContext) -> None:
     engine = compile(network(), "cuda", cache=False, verify="off")
     given = engine.random_inputs()
     wanted = engine.run(given)
@@ -60,7 +60,7 @@ def test_arrays_of_the_device_are_used_where_they_lie(context: Context) -> None:
     assert 0 < bound.time(0.05).median < 1e-2
 
 
-def test_contexts_run_at_the_same_time(context: Context) -> None:
+def test_contexts_run_at_the_same_time(context: DeviceContext) -> None:
     engine = compile(network(), "cuda", cache=False, verify="off")
     given = [engine.random_inputs(seed) for seed in range(4)]
     wanted = [engine.run(arrays) for arrays in given]
@@ -72,7 +72,7 @@ def test_contexts_run_at_the_same_time(context: Context) -> None:
             np.testing.assert_array_equal(array, results[name])
 
 
-def test_an_encoder_is_right_and_its_indices_are_checked(context: Context) -> None:
+def test_an_encoder_is_right_and_its_indices_are_checked(context: DeviceContext) -> None:
     engine = compile(encoder(1, 7), "cuda", cache=False)
     given = {"ids": np.arange(7).reshape(1, 7), "seen": np.ones((1, 7), np.int64)}
     assert engine.verify(given)
@@ -82,13 +82,13 @@ def test_an_encoder_is_right_and_its_indices_are_checked(context: Context) -> No
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_models_in_halves_are_right(name: str, context: Context) -> None:
+def test_models_in_halves_are_right(name: str, context: DeviceContext) -> None:
     engine = compile(CASES[name], "cuda", cache=False)
     assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}
     assert engine.verify()
 
 
-def test_a_profile_names_every_launch(context: Context) -> None:
+def test_a_profile_names_every_launch(context: DeviceContext) -> None:
     engine = compile(network(), "cuda", cache=False, verify="off")
     profile = engine.profile(rounds=3)
     assert len(profile.steps) == len(engine.parts.artifact.launches)
@@ -97,7 +97,7 @@ def test_a_profile_names_every_launch(context: Context) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LIGHT_MODELS)
-def test_light_models_are_what_float64_gives(name: str, context: Context) -> None:
+def test_light_models_are_what_float64_gives(name: str, context: DeviceContext) -> None:
     sample = random_model(name)
     engine = compile(sample.model, "cuda", cache=False)
     assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.tir.dtype import BOOL, FLOAT32, INT64, NAMES, DType, Kind, dtype
+from tilewright.tir.dtype import BOOL, FLOAT32, INT64, NAMES, DType, TypeKind, dtype
 from tilewright.tir.errors import IRError
 
 
@@ -45,7 +45,7 @@ def test_an_integer_of_four_bits_takes_a_byte() -> None:
 
 def test_lanes_are_a_suffix_and_the_scalar_is_one_lane() -> None:
     vector = dtype("float32x16")
-    assert vector == DType(Kind.FLOAT, 32, 16)
+    assert vector == DType(TypeKind.FLOAT, 32, 16)
     assert str(vector) == "float32x16"
     assert vector.scalar == FLOAT32
     assert vector.bytes == 4

@@ -52,7 +52,7 @@ from ..reference import arithmetic
 from ..stmt import Store
 from ..visit import walk
 from .checks import InterpreterError
-from .memory import Memory, Place
+from .memory import LoadPlace, Memory
 
 SYMBOLS: dict[type[Expr], str] = {
     Add: "+",
@@ -342,7 +342,7 @@ class ExprWriter:
             return self._wrapped(self._type(expr.dtype) + "({})", text)
         return self._wrapped(f"{{}}.astype({self._type(expr.dtype)})", text)
 
-    def place(self, access: Load | Store, active: str | None = None) -> Place:
+    def place(self, access: Load | Store, active: str | None = None) -> LoadPlace:
         """Where an access goes; `active` masks its lanes."""
         value = access if isinstance(access, Load) else access.value
         mask = None if access.mask is None else self.expr(access.mask, active).text
@@ -352,7 +352,7 @@ class ExprWriter:
             last = access.indices[-1]
             assert isinstance(last, Ramp)
             starts = (*access.indices[:-1], last.base)
-            return Place(tuple(self.expr(i, active).text for i in starts), last.lanes)
+            return LoadPlace(tuple(self.expr(i, active).text for i in starts), last.lanes)
         indices = [self.expr(index, active) for index in access.indices]
         inside = all(
             item.dtype.lanes == 1 and index.low >= 0 and index.high < extent
@@ -360,7 +360,7 @@ class ExprWriter:
                 access.indices, indices, access.buffer.shape, strict=True
             )
         )
-        return Place(tuple(index.text for index in indices), 0, mask, inside)
+        return LoadPlace(tuple(index.text for index in indices), 0, mask, inside)
 
     def load(self, load: Load, active: str | None = None, peek: bool = False) -> Text:
         """The text of a Load; with `peek`, of the pair (value, whether it is initialised)."""

@@ -11,7 +11,7 @@ from .checks import InterpreterError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LoadPlace:
     """Where an access goes, as text.
 
     row: the number of neighbours that begin at `indices`; 0 for any other access.
@@ -53,7 +53,7 @@ class Memory:
             )
         return self.names[buffer]
 
-    def load(self, load: Load, place: Place, other: str, peek: bool) -> str:
+    def load(self, load: Load, place: LoadPlace, other: str, peek: bool) -> str:
         """The elements of a Load.
 
         `peek` asks a checked memory for the pair of the value and whether it is initialised.
@@ -69,7 +69,7 @@ class Memory:
         element = f"{name}[{flat}]" if load.dtype.is_float else f"{name}.item({flat})"
         return element if place.mask is None else f"({element} if {place.mask} else {other})"
 
-    def store(self, store: Store, place: Place, value: str, pair: bool) -> str:
+    def store(self, store: Store, place: LoadPlace, value: str, pair: bool) -> str:
         """The line of a Store; `pair` says that the value is what a peeking load gave."""
         name, flat = self.array(store.buffer), _flat(store.buffer, place.indices)
         if place.row:
@@ -96,7 +96,7 @@ class CheckedMemory(Memory):
         super().__init__()
         self.unwritten: dict[Buffer, str] = {}
 
-    def load(self, load: Load, place: Place, other: str, peek: bool) -> str:
+    def load(self, load: Load, place: LoadPlace, other: str, peek: bool) -> str:
         name, verb = self.array(load.buffer), "peek" if peek else "read"
         where = f"{self.site}, {place.tuple}"
         if place.inside and place.mask is None:
@@ -114,7 +114,7 @@ class CheckedMemory(Memory):
         off = f"({other}, True)" if peek else other
         return f"({name}.{verb}({where}) if {place.mask} else {off})"
 
-    def store(self, store: Store, place: Place, value: str, pair: bool) -> str:
+    def store(self, store: Store, place: LoadPlace, value: str, pair: bool) -> str:
         given = f"*{value}" if pair else f"{value}, True"
         name = self.array(store.buffer)
         if place.inside and place.mask is None:

@@ -19,7 +19,7 @@ from ..func import PrimFunc
 from ..interpreter.interpreter import interpret
 from ..reference.definitions import definitions
 from ..reference.evaluate import Array, compute, promoted
-from .program import Copy, Launch, Program, Slice, Tensor
+from .program import Copy, Launch, Program, ProgramTensor, Slice
 
 Arrays = Mapping[str, Array]
 Run = Callable[[PrimFunc, dict[Buffer, Array]], Sequence[Array]]
@@ -133,7 +133,7 @@ class _Memory:
         return int(np.prod(shape, dtype=np.int64)) * self._type(dtype).itemsize
 
     def _given(
-        self, program: Program, kind: str, wanted: Sequence[Tensor], given: Arrays
+        self, program: Program, kind: str, wanted: Sequence[ProgramTensor], given: Arrays
     ) -> list[Array]:
         found = []
         for tensor in wanted:

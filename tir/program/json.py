@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ..parsing.json_reader import Json, Reader, cut_line, parse_json
-from .program import SPACES, Copy, Launch, Program, Slice, Step, Sync, Tensor, verify_program
+from .program import SPACES, Copy, Launch, Program, ProgramTensor, Slice, Step, Sync, verify_program
 
 if TYPE_CHECKING:
     from ..func import PrimFunc
@@ -50,14 +50,14 @@ def parse_program(text: str) -> Program:
     return program
 
 
-def tensor_to_json(tensor: Tensor) -> Json:
+def tensor_to_json(tensor: ProgramTensor) -> Json:
     """A tensor as plain JSON values."""
     return {"name": tensor.name, "dtype": str(tensor.dtype), "shape": list(tensor.shape)}
 
 
-def tensor_from_json(data: Reader) -> Tensor:
+def tensor_from_json(data: Reader) -> ProgramTensor:
     """The tensor that `tensor_to_json` wrote. Raises: IRError."""
-    return Tensor(data["name"].text(), data["dtype"].dtype(), data["shape"].shape())
+    return ProgramTensor(data["name"].text(), data["dtype"].dtype(), data["shape"].shape())
 
 
 def step_to_json(step: Step) -> Json:

@@ -65,7 +65,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class ProgramTensor:
     """A named array of a program's interface: an input, an output or a constant."""
 
     name: str
@@ -150,9 +150,9 @@ class Program:
     """
 
     name: str
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
-    constants: tuple[Tensor, ...]
+    inputs: tuple[ProgramTensor, ...]
+    outputs: tuple[ProgramTensor, ...]
+    constants: tuple[ProgramTensor, ...]
     functions: tuple[PrimFunc, ...]
     body: tuple[Step, ...]
     arena_bytes: int

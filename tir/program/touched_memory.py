@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from typing import Protocol
 
 
-class Place(Protocol):
+class MemoryPlace(Protocol):
     """A dense array of a program."""
 
     @property
@@ -35,7 +35,7 @@ class TouchedMemory:
         self._starts: list[int] = []  # of the intervals of the arena, none of which meet
         self._ends: list[int] = []
 
-    def add(self, place: Place) -> None:
+    def add(self, place: MemoryPlace) -> None:
         """Take in one more place."""
         if not place.bytes:
             return
@@ -49,7 +49,7 @@ class TouchedMemory:
         self._starts[first:last] = [start]
         self._ends[first:last] = [end]
 
-    def meets(self, place: Place) -> bool:
+    def meets(self, place: MemoryPlace) -> bool:
         """Whether a place shares a byte with one of those."""
         if not place.bytes:
             return False

@@ -24,7 +24,7 @@ from .contraction import contract, factors_of
 from .definitions import Definition
 from .evaluate import (
     POINTS,
-    Box,
+    DomainBox,
     boxes,
     chunk_sizes,
     contraction_chunks,
@@ -117,7 +117,7 @@ class _Into:
         self.found = False
         self._definition = definition
 
-    def put(self, box: Box, error: Array | None, combine: np.ufunc | None = None) -> None:
+    def put(self, box: DomainBox, error: Array | None, combine: np.ufunc | None = None) -> None:
         """Store errors, or combine them with those that are there."""
         if error is None:
             return
@@ -126,7 +126,7 @@ class _Into:
         self.array[place] = error if combine is None else combine(self.array[place], error)
 
 
-def _evaluator(box: Box, values: Mapping[Buffer, Array], errors: Errors) -> RoundedEvaluator:
+def _evaluator(box: DomainBox, values: Mapping[Buffer, Array], errors: Errors) -> RoundedEvaluator:
     def view(load: Load) -> Array | None:
         return box.view(load, values[load.buffer])
 

@@ -199,7 +199,7 @@ def _call(extern: Extern, buffers: dict[Buffer, Array], working: DType | None) -
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class DomainBox:
     """The points low <= v < high of some axes; arrays of it have a dimension per axis."""
 
     axes: tuple[IterVar, ...]
@@ -211,10 +211,10 @@ class Box:
         """Points along each axis."""
         return tuple(high - low for low, high in zip(self.low, self.high, strict=True))
 
-    def last(self, count: int) -> Box:
+    def last(self, count: int) -> DomainBox:
         """The box of the last `count` axes."""
         first = len(self.axes) - count
-        return Box(self.axes[first:], self.low[first:], self.high[first:])
+        return DomainBox(self.axes[first:], self.low[first:], self.high[first:])
 
     def values(self) -> dict[Var, Array]:
         """Each variable's values, along its own dimension."""
@@ -248,7 +248,7 @@ class Box:
 
 
 def _evaluator(
-    box: Box, buffers: Mapping[Buffer, Array], working: DType | None
+    box: DomainBox, buffers: Mapping[Buffer, Array], working: DType | None
 ) -> Callable[[Expr], Array]:
     def view(load: Load) -> Array | None:
         return box.view(load, buffers[load.buffer])
@@ -256,12 +256,12 @@ def _evaluator(
     return ArrayEvaluator(box.values(), buffers, working=working, view=view).evaluate
 
 
-def boxes(axes: tuple[IterVar, ...], chunks: Sequence[int]) -> Iterator[Box]:
+def boxes(axes: tuple[IterVar, ...], chunks: Sequence[int]) -> Iterator[DomainBox]:
     """The boxes of at most `chunks` points along each axis that cover the domain."""
     ranges = [range(0, axis.extent, chunk) for axis, chunk in zip(axes, chunks, strict=True)]
     for low in itertools.product(*ranges):
         high = (min(i + c, a.extent) for i, c, a in zip(low, chunks, axes, strict=True))
-        yield Box(axes, low, tuple(high))
+        yield DomainBox(axes, low, tuple(high))
 
 
 def chunk_sizes(axes: tuple[IterVar, ...], points: int) -> list[int]:
@@ -274,13 +274,17 @@ def chunk_sizes(axes: tuple[IterVar, ...], points: int) -> list[int]:
 
 
 def _store(
-    definition: Definition, output: Array, box: Box, value: Array, combine: np.ufunc | None = None
+    definition: Definition,
+    output: Array,
+    box: DomainBox,
+    value: Array,
+    combine: np.ufunc | None = None,
 ) -> None:
     place = place_of(definition, box)
     output[place] = value if combine is None else combine(output[place], value)
 
 
-def place_of(definition: Definition, box: Box) -> tuple[slice | Array, ...]:
+def place_of(definition: Definition, box: DomainBox) -> tuple[slice | Array, ...]:
     """The elements of the targets that a box of the axes defines."""
     if definition.plain:
         return tuple(slice(low, high) for low, high in zip(box.low, box.high, strict=True))

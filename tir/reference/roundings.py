@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..buffer import Buffer, Load
-from ..dtype import FLOAT64, DType, Kind
+from ..dtype import FLOAT64, DType, TypeKind
 from ..expr import (
     Add,
     And,
@@ -53,12 +53,12 @@ _NEAR = 16 * UNIT  # of two errors: so close may a comparison come out either wa
 # of each float type: bits of the significand; exponents of the least number, of the least normal
 # one and of the first power of two that is beyond the largest
 _FORMATS = {
-    (Kind.FLOAT, 16): (11, -24, -14, 16),
-    (Kind.FLOAT, 32): (24, -149, -126, 128),
-    (Kind.FLOAT, 64): (53, -1074, -1022, 1024),
-    (Kind.BFLOAT, 16): (8, -133, -126, 128),
-    (Kind.FLOAT8_E4M3FN, 8): (4, -9, -6, 9),
-    (Kind.FLOAT8_E5M2, 8): (3, -16, -14, 16),
+    (TypeKind.FLOAT, 16): (11, -24, -14, 16),
+    (TypeKind.FLOAT, 32): (24, -149, -126, 128),
+    (TypeKind.FLOAT, 64): (53, -1074, -1022, 1024),
+    (TypeKind.BFLOAT, 16): (8, -133, -126, 128),
+    (TypeKind.FLOAT8_E4M3FN, 8): (4, -9, -6, 9),
+    (TypeKind.FLOAT8_E5M2, 8): (3, -16, -14, 16),
 }
 
 _EXACT_CALLS = frozenset({"abs", "max_any", "min_any", "floor", "round"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....tir.dtype import FLOAT32, INT32, DType, Kind, dtype
+from ....tir.dtype import FLOAT32, INT32, DType, TypeKind, dtype
 from ....tir.expr import (
     EQ,
     LT,
@@ -80,10 +80,10 @@ class Layout:
 
 
 LAYOUTS = {
-    Kind.FLOAT: Layout(16, 10, 15, 0x7C00, 0x7E00),
-    Kind.BFLOAT: Layout(16, 7, 127, 0x7F80, 0x7FC0),
-    Kind.FLOAT8_E4M3FN: Layout(8, 3, 7, 0x7F, 0x7F),
-    Kind.FLOAT8_E5M2: Layout(8, 2, 15, 0x7C, 0x7E),
+    TypeKind.FLOAT: Layout(16, 10, 15, 0x7C00, 0x7E00),
+    TypeKind.BFLOAT: Layout(16, 7, 127, 0x7F80, 0x7FC0),
+    TypeKind.FLOAT8_E4M3FN: Layout(8, 3, 7, 0x7F, 0x7F),
+    TypeKind.FLOAT8_E5M2: Layout(8, 2, 15, 0x7C, 0x7E),
 }
 
 
@@ -107,7 +107,7 @@ def _loaded(value: Expr, tables: Isa) -> Expr:
     bits = Cast(Reinterpret(value, _unsigned(kind)), INT32)
     if kind.is_float:
         return float_of_bits(bits, LAYOUTS[kind.kind])
-    if kind.kind is Kind.UINT:
+    if kind.kind is TypeKind.UINT:
         return BitAnd(bits, _number(15))
     # of the four bits the highest counts -8: (x ^ 8) - 8
     return Sub(BitXor(BitAnd(bits, _number(15)), _number(8)), _number(8))

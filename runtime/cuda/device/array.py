@@ -14,7 +14,7 @@ from ....tir.errors import TilewrightError
 from ...arrays import Array
 from ..driver.errors import DeviceUseError
 from . import dlpack
-from .context import Context, Memory, Stream
+from .context import DeviceContext, DeviceMemory, Stream
 from .dlpack import CUDA, CUDA_MANAGED, DlpackTensor, NoCapsule, UnknownType
 
 _READY = -1  # of DLPack's `stream`: nobody has to wait
@@ -31,7 +31,7 @@ class DeviceArray:
     on the device is waited for.
     """
 
-    def __init__(self, memory: Memory, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
+    def __init__(self, memory: DeviceMemory, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
         """Of memory that has at least as many bytes."""
         self.memory = memory
         self.shape = shape
@@ -43,20 +43,22 @@ class DeviceArray:
             )
 
     @classmethod
-    def empty(cls, context: Context, shape: tuple[int, ...], dtype: npt.DTypeLike) -> DeviceArray:
+    def empty(
+        cls, context: DeviceContext, shape: tuple[int, ...], dtype: npt.DTypeLike
+    ) -> DeviceArray:
         """An array of anything. Raises: DeviceMemoryError."""
         size = prod(shape) * np.dtype(dtype).itemsize
         return cls(context.allocate(size), shape, dtype)
 
     @classmethod
-    def of(cls, context: Context, array: Array, stream: Stream | None = None) -> DeviceArray:
+    def of(cls, context: DeviceContext, array: Array, stream: Stream | None = None) -> DeviceArray:
         """A copy of an array of the host; see Memory.copy_in for `stream`."""
         made = cls.empty(context, array.shape, array.dtype)
         made.memory.copy_in(array, stream)
         return made
 
     @classmethod
-    def view(cls, context: Context, array: object) -> DeviceArray:
+    def view(cls, context: DeviceContext, array: object) -> DeviceArray:
         """Another library's array on this device, not copied. Raises: ExchangeError."""
         if isinstance(array, DeviceArray):
             return array
@@ -77,7 +79,7 @@ class DeviceArray:
             )
         size = prod(tensor.shape) * tensor.dtype.itemsize
         context.synchronize()  # whatever stream it is made on
-        memory = Memory(context, tensor.pointer, size, owner=tensor.owner)
+        memory = DeviceMemory(context, tensor.pointer, size, owner=tensor.owner)
         return cls(memory, tensor.shape, tensor.dtype)
 
     @property

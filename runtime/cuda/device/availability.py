@@ -11,7 +11,7 @@ from ..driver.bindings_driver import BindingsDriver
 from ..driver.driver import CallFailed, DeviceProperties, Driver
 from ..driver.libcuda import libcuda
 from ..driver.pycuda_driver import PycudaDriver
-from .context import Context
+from .context import DeviceContext
 
 OLDEST_DRIVER = (12, 0)
 
@@ -34,7 +34,7 @@ class Available:
     driver: Driver
     devices: tuple[DeviceProperties, ...]
 
-    def context(self, device: int = 0) -> Context:
+    def context(self, device: int = 0) -> DeviceContext:
         """The primary context of a device, one for this whole process. Raises: NoDevice."""
         if not 0 <= device < len(self.devices):
             names = ", ".join(f"{one.index}: '{one.name}'" for one in self.devices)
@@ -112,5 +112,5 @@ def _driver() -> Driver | Unavailable:
 
 
 @cache
-def _context(driver: Driver, device: DeviceProperties) -> Context:
-    return Context(driver, device)
+def _context(driver: Driver, device: DeviceProperties) -> DeviceContext:
+    return DeviceContext(driver, device)

@@ -13,7 +13,7 @@ from ...machine.timing import CacheState, Sampler, Timing
 from ..toolchain.compile import Cubin, compile_cuda, ptx_of
 from .array import DeviceArray
 from .availability import Unavailable, availability
-from .context import Context
+from .context import DeviceContext
 from .fenced_code import FencedDeviceCode
 from .loaded import Bound, Loaded
 from .timing import measure_on, sampler_on
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class DeviceCall:
     """A call that runs on arrays of the device, and waits for it; it has the device's clock."""
 
-    def __init__(self, context: Context, bound: Bound) -> None:
+    def __init__(self, context: DeviceContext, bound: Bound) -> None:
         self._context = context
         self._bound = bound
 
@@ -140,7 +140,7 @@ class DeviceCode(Code):
     def _sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
         return self.artifact.sizes_of([array.shape for array in arrays])
 
-    def _named(self, context: Context, arrays: Sequence[Array]) -> dict[str, DeviceArray]:
+    def _named(self, context: DeviceContext, arrays: Sequence[Array]) -> dict[str, DeviceArray]:
         return {
             parameter.name: DeviceArray.of(context, array)
             if parameter.role == "input"

@@ -34,13 +34,13 @@ class _Current(threading.local):
     """The contexts that this thread has made current, the last one last."""
 
     def __init__(self) -> None:
-        self.contexts: list[Context] = []
+        self.contexts: list[DeviceContext] = []
 
 
 _current = _Current()
 
 
-class Context:
+class DeviceContext:
     """The primary context of a device; see `availability`, which gives one.
 
     lost: a kernel did what the driver does not forgive; nothing works until the process ends.
@@ -61,7 +61,7 @@ class Context:
             raise DeviceError(f"opening the {device.name}", failed) from None
         weakref.finalize(self, _let_go, driver, self._handle, self._process)
 
-    def __enter__(self) -> Context:
+    def __enter__(self) -> DeviceContext:
         contexts = _current.contexts
         if not contexts or contexts[-1] is not self:
             self.driver.push(self._handle)
@@ -96,9 +96,9 @@ class Context:
         with self.during("asking for the free memory"):
             return self.driver.memory()
 
-    def allocate(self, size: int) -> Memory:
+    def allocate(self, size: int) -> DeviceMemory:
         """Device memory, of any size. Raises: DeviceMemoryError."""
-        return Memory.allocated(self, size)
+        return DeviceMemory.allocated(self, size)
 
     def pin(self, size: int) -> PinnedMemory:
         """Host memory that copies on a stream read and write directly."""
@@ -122,7 +122,7 @@ class _During:
 
     __slots__ = ("_context", "_notes", "_what")
 
-    def __init__(self, context: Context, what: str, notes: tuple[str, ...]) -> None:
+    def __init__(self, context: DeviceContext, what: str, notes: tuple[str, ...]) -> None:
         self._context = context
         self._what = what
         self._notes = notes
@@ -148,17 +148,19 @@ def _let_go(driver: Driver, handle: Handle, process: int) -> None:
         driver.release(handle)
 
 
-def _release(context: Context, release: Callable[[Handle], None], handle: Handle) -> None:
+def _release(context: DeviceContext, release: Callable[[Handle], None], handle: Handle) -> None:
     """Give a handle back, where the context still holds it."""
     if context.holds_what_was_made:
         with context.during("giving a resource back"):
             release(handle)
 
 
-class Memory:
+class DeviceMemory:
     """Device memory of `size` bytes from `pointer` on, which is 0 where there are none."""
 
-    def __init__(self, context: Context, pointer: int, size: int, *, owner: object = None) -> None:
+    def __init__(
+        self, context: DeviceContext, pointer: int, size: int, *, owner: object = None
+    ) -> None:
         """Of somebody else, whom it keeps; see Context.allocate for our own."""
         self.context = context
         self.pointer = pointer
@@ -167,7 +169,7 @@ class Memory:
         self._free: Callable[[], object] = _nothing
 
     @classmethod
-    def allocated(cls, context: Context, size: int) -> Memory:
+    def allocated(cls, context: DeviceContext, size: int) -> DeviceMemory:
         """New memory, which is given back when nobody holds it."""
         if not size:
             return cls(context, 0, 0)
@@ -178,13 +180,13 @@ class Memory:
         memory._free = weakref.finalize(memory, _release, context, driver.free, handle)
         return memory
 
-    def part(self, at: int, size: int) -> Memory:
+    def part(self, at: int, size: int) -> DeviceMemory:
         """`size` bytes of it from `at` on, which keep it."""
         if at < 0 or at + size > self.size:
             raise DeviceUseError(
                 f"cuda: {size} bytes at {at} of memory of {self.size}.", code="cuda-part"
             )
-        return Memory(self.context, self.pointer + at, size, owner=self)
+        return DeviceMemory(self.context, self.pointer + at, size, owner=self)
 
     def free(self) -> None:
         """Give it back now; a second time is nothing, nor is it for somebody else's."""
@@ -209,7 +211,7 @@ class Memory:
             with self.context.during(f"copying {data.size} bytes from the device"):
                 self.context.driver.copy_out(data, self.pointer + at, _handle(stream))
 
-    def copy_from(self, source: Memory, stream: Stream | None = None) -> None:
+    def copy_from(self, source: DeviceMemory, stream: Stream | None = None) -> None:
         """All of another memory of the same size; without a stream, it is done on return."""
         if source.size != self.size:
             raise DeviceUseError(
@@ -254,7 +256,7 @@ class Memory:
 class PinnedMemory:
     """Host memory that never leaves its place, so that the device can copy it by itself."""
 
-    def __init__(self, context: Context, size: int) -> None:
+    def __init__(self, context: DeviceContext, size: int) -> None:
         self.size = size
         pointer, self._free = 0, _nothing
         if size:
@@ -279,7 +281,7 @@ class PinnedMemory:
 class Stream:
     """A queue of work; it waits for no other, not for the default stream either."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: DeviceContext) -> None:
         self.context = context
         driver = context.driver
         with context.during("making a stream"):
@@ -301,7 +303,7 @@ class Stream:
 class Event:
     """A mark in a stream, and when it was passed."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: DeviceContext) -> None:
         self.context = context
         driver = context.driver
         with context.during("making an event"):
@@ -327,7 +329,7 @@ class Event:
 class Module:
     """The kernels of a cubin, on the device."""
 
-    def __init__(self, context: Context, cubin: Cubin) -> None:
+    def __init__(self, context: DeviceContext, cubin: Cubin) -> None:
         self.context = context
         self.name = cubin.name
         driver, device = context.driver, context.device

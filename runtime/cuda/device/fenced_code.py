@@ -9,7 +9,7 @@ from ....codegen.cuda.artifact import CudaArtifact, Temporary
 from ...arrays import Array
 from ...kernel_code import FencedCode, Fences
 from .array import DeviceArray
-from .context import Context, Memory
+from .context import DeviceContext, DeviceMemory
 from .loaded import Loaded
 
 
@@ -58,12 +58,12 @@ class FencedDeviceCode(FencedCode):
 class _Fence:
     """A copy of an array in device memory, between guard bytes; placed: where a kernel finds it."""
 
-    def __init__(self, context: Context, fences: Fences, array: Array) -> None:
+    def __init__(self, context: DeviceContext, fences: Fences, array: Array) -> None:
         self._host = fences.around(array)
         self._memory = context.allocate(self._host.memory.nbytes)
         self._memory.copy_in(self._host.memory)
         begin = self._memory.pointer + fences.guard
-        inner = Memory(context, begin, array.nbytes, owner=self._memory)
+        inner = DeviceMemory(context, begin, array.nbytes, owner=self._memory)
         self.placed = DeviceArray(inner, array.shape, array.dtype)
 
     @property

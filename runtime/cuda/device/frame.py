@@ -22,7 +22,7 @@ from ...index_checks import check_indices
 from ...machine.timing import CacheState, Timing
 from ...model.profile import Profile, step_time
 from .array import DeviceArray
-from .context import Event, Memory, Stream
+from .context import DeviceMemory, Event, Stream
 from .graph import DeviceGraph, Recording
 from .loaded_program import LoadedProgram
 from .timing import measure_on, sampler_on
@@ -146,7 +146,7 @@ class DeviceFrame:
 
     # -- where things lie ------------------------------------------------------------------------
 
-    def _place(self, item: Slice) -> Memory:
+    def _place(self, item: Slice) -> DeviceMemory:
         """The device memory of a slice."""
         match item.space:
             case "arena":
@@ -156,7 +156,7 @@ class DeviceFrame:
         array = self._arrays[item.space][item.position]
         return array.memory if isinstance(array, DeviceArray) else self._own(item)
 
-    def _own(self, item: Slice) -> Memory:
+    def _own(self, item: Slice) -> DeviceMemory:
         """The place of an input or an output in our own memory."""
         at = self._kept + self._offsets[item.space, item.position]
         return self._memory.part(at, item.bytes)
@@ -203,7 +203,7 @@ class DeviceFrame:
         self._marks.clear()
         return recording.graph
 
-    def _own_of(self, space: str, position: int) -> Memory:
+    def _own_of(self, space: str, position: int) -> DeviceMemory:
         artifact = self._program.artifact
         parameters = artifact.inputs if space == "input" else artifact.outputs
         parameter = parameters[position]

@@ -15,7 +15,7 @@ import weakref
 from ...toolchain.library import Pointer, ffi
 from ..driver.errors import DeviceUseError
 from ..driver.libcuda import libcuda
-from .context import Context, Stream
+from .context import DeviceContext, Stream
 
 _RELAXED = 2  # capture: other threads may do what they like meanwhile
 
@@ -23,7 +23,7 @@ _RELAXED = 2  # capture: other threads may do what they like meanwhile
 class DeviceGraph:
     """Recorded work, ready to run; nodes: how many launches, copies and fills it holds."""
 
-    def __init__(self, context: Context, recorded: Pointer) -> None:
+    def __init__(self, context: DeviceContext, recorded: Pointer) -> None:
         """Instantiate a CUgraph and destroy it."""
         self.context = context
         count, made = ffi.new("size_t *"), ffi.new("void **")
@@ -80,7 +80,7 @@ class Recording:
         self._graph = DeviceGraph(self.stream.context, recorded[0])
 
 
-def _destroy(context: Context, graph: Pointer) -> None:
+def _destroy(context: DeviceContext, graph: Pointer) -> None:
     if context.holds_what_was_made:
         with context.during("giving a graph back"):
             libcuda().check("GraphExecDestroy", graph)

@@ -9,7 +9,7 @@ from ....codegen.program_artifact import HasInterface
 from ...arrays import Argument, ArgumentValueError, accept_call
 from ...model.interface import Interface
 from .array import DeviceArray
-from .context import Context
+from .context import DeviceContext
 from .dlpack import CUDA, CUDA_MANAGED
 
 _ALIGNMENT = 16  # bytes, of the widest access of a thread
@@ -22,7 +22,7 @@ class DeviceInterface(Interface):
     DLPack, is read and written where it lies.
     """
 
-    def __init__(self, artifact: HasInterface, context: Callable[[], Context]) -> None:
+    def __init__(self, artifact: HasInterface, context: Callable[[], DeviceContext]) -> None:
         """context: gives the device's, where an array of it is met."""
         super().__init__(artifact)
         self._context = context

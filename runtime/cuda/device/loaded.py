@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ....codegen.cuda.artifact import Launch, Part
+from ....codegen.cuda.artifact import KernelLaunch, Part
 from .array import DeviceArray
-from .context import Context, DeviceKernel, Stream
+from .context import DeviceContext, DeviceKernel, Stream
 from .launch import Argument, check_aligned, pack
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
@@ -23,7 +23,7 @@ class Bound:
     arrays: those that the launches read and write, kept here.
     """
 
-    launches: tuple[tuple[DeviceKernel, Launch, bytes], ...]
+    launches: tuple[tuple[DeviceKernel, KernelLaunch, bytes], ...]
     arrays: Mapping[str, DeviceArray]
 
     def put(self, stream: Stream | None = None) -> None:
@@ -42,7 +42,7 @@ class Bound:
 class Loaded:
     """An artifact on a device: its kernels by name, and the arrays that stay there."""
 
-    context: Context
+    context: DeviceContext
     kernels: Mapping[str, DeviceKernel]
     fixed: Mapping[str, DeviceArray] = field(default_factory=dict)
 

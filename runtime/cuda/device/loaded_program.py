@@ -11,7 +11,7 @@ from ....codegen.cuda.streams import place_on_streams
 from ....tir.program.program import Launch, Slice
 from ...arrays import Array
 from ..toolchain.compile import Cubin
-from .context import Context, DeviceKernel, Memory, Stream
+from .context import DeviceContext, DeviceKernel, DeviceMemory, Stream
 from .launch import pack
 
 
@@ -20,7 +20,7 @@ class LoadedProgram:
 
     def __init__(
         self,
-        context: Context,
+        context: DeviceContext,
         artifact: CudaProgram,
         cubins: Sequence[Cubin],
         constants: Sequence[Array | None],
@@ -43,7 +43,7 @@ class LoadedProgram:
         self._constants = self._copied(artifact.read, constants)
         self._prepare(constants)
 
-    def constant(self, position: int) -> Memory:
+    def constant(self, position: int) -> DeviceMemory:
         """Where a constant that a run reads lies."""
         return self._constants[position]
 
@@ -54,7 +54,7 @@ class LoadedProgram:
             memory.copy_out(array)
             yield array
 
-    def put(self, step: Launch, place: Callable[[Slice], Memory], stream: Stream) -> None:
+    def put(self, step: Launch, place: Callable[[Slice], DeviceMemory], stream: Stream) -> None:
         """Put the launches of a step into a stream. place: where each slice lies."""
         name, places = step.function.removesuffix(PREPARE), self.artifact.places(step)
         for launch in self.artifact.part(step.function).launches:
@@ -67,7 +67,7 @@ class LoadedProgram:
                 stream=stream,
             )
 
-    def _allocate(self, size: int) -> Memory:
+    def _allocate(self, size: int) -> DeviceMemory:
         memory = self.context.allocate(size)
         if self._poison is not None:
             memory.fill(self._poison)
@@ -75,7 +75,7 @@ class LoadedProgram:
 
     def _copied(
         self, positions: Sequence[int], constants: Sequence[Array | None]
-    ) -> dict[int, Memory]:
+    ) -> dict[int, DeviceMemory]:
         """One memory with these constants, those that are given as they are."""
         sizes = [self.artifact.constants[position].bytes for position in positions]
         whole = self._allocate(sum(map(aligned, sizes)))
@@ -96,7 +96,7 @@ class LoadedProgram:
         arena = self._allocate(self.artifact.arena_bytes + self.artifact.workspace_bytes)
         stream = self.context.stream()
 
-        def place(item: Slice) -> Memory:
+        def place(item: Slice) -> DeviceMemory:
             if item.space == "arena":
                 return arena.part(item.position, item.bytes)
             return passing.get(item.position) or self.constant(item.position)

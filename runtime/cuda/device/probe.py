@@ -6,7 +6,7 @@ import numpy as np
 
 from ..toolchain.compile import compile_cuda
 from .array import DeviceArray
-from .context import Context, Stream
+from .context import DeviceContext, Stream
 from .launch import pack
 from .timing import sampler_on
 
@@ -44,7 +44,7 @@ class DeviceProbe:
     Raises: NvrtcNotFound, CompileFailed, DeviceError.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: DeviceContext) -> None:
         cubin = compile_cuda(_SOURCE, context.device.arch, name="tw_probe")
         kernel = context.load(cubin).kernel("tw_probe")
         blocks = _BLOCKS * context.device.multiprocessors

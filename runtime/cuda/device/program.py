@@ -16,7 +16,7 @@ from ..driver.architecture import capability_of, runs_on
 from ..toolchain.compile import Cubin
 from ..toolchain.cubins import Cubins
 from .availability import NoDevice, Unavailable, availability
-from .context import Context
+from .context import DeviceContext
 from .frame import DeviceFrame
 from .interface import DeviceInterface
 from .loaded_program import LoadedProgram
@@ -65,7 +65,7 @@ class DeviceProgram:
                 self._loaded = self._load()
             return self._loaded
 
-    def context(self) -> Context:
+    def context(self) -> DeviceContext:
         """That of the first GPU. Raises: NoDevice."""
         found = availability()
         if isinstance(found, Unavailable):
@@ -82,7 +82,7 @@ class DeviceProgram:
         cubins = self._fitting(context)
         return LoadedProgram(context, self.artifact, cubins, self.constants, self._poison)
 
-    def _fitting(self, context: Context) -> tuple[Cubin, ...]:
+    def _fitting(self, context: DeviceContext) -> tuple[Cubin, ...]:
         """Cubins that the device runs: on a newer one, of the sources compiled for it."""
         device, isa = context.device, self.artifact.target.isa
         if runs_on(isa, device.capability):

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TypeAlias
 
 from ...machine.timing import MIN_SAMPLE, MIN_SAMPLES, CacheState, Sampler, Timing, summarise
-from .context import Context, Stream
+from .context import DeviceContext, Stream
 from .graph import Recording
 
 Work: TypeAlias = Callable[[Stream], object]  # what puts a call into a stream
@@ -23,7 +23,7 @@ _MOST_REPEATS = 1 << 14  # calls in a graph, each of which takes memory
 
 
 def measure_on(
-    context: Context, work: Work, seconds: float = 0.5, *, cache: CacheState = "warm"
+    context: DeviceContext, work: Work, seconds: float = 0.5, *, cache: CacheState = "warm"
 ) -> Timing:
     """Time a call for about `seconds`, at least five samples, after a warm-up.
 
@@ -37,7 +37,7 @@ def measure_on(
     return summarise(samples, sampler.repeats, cache)
 
 
-def sampler_on(context: Context, work: Work, cache: CacheState) -> Sampler:
+def sampler_on(context: DeviceContext, work: Work, cache: CacheState) -> Sampler:
     """What takes samples of a call, which is warm by then. Raises: DeviceError."""
     stream = context.stream()
     work(stream)
@@ -45,12 +45,12 @@ def sampler_on(context: Context, work: Work, cache: CacheState) -> Sampler:
     return _warm(context, work, stream) if cache == "warm" else _cold(context, work, stream)
 
 
-def evicted_bytes(context: Context) -> int:
+def evicted_bytes(context: DeviceContext) -> int:
     """What is written before each call of a cold sample."""
     return 2 * context.device.l2_bytes
 
 
-def _warm(context: Context, work: Work, stream: Stream) -> Sampler:
+def _warm(context: DeviceContext, work: Work, stream: Stream) -> Sampler:
     """Samples of as many calls as last a millisecond."""
     repeats = 1
     while True:
@@ -67,7 +67,7 @@ def _warm(context: Context, work: Work, stream: Stream) -> Sampler:
     return Sampler(lambda: between() / repeats, repeats)
 
 
-def _cold(context: Context, work: Work, stream: Stream) -> Sampler:
+def _cold(context: DeviceContext, work: Work, stream: Stream) -> Sampler:
     evicting = context.allocate(evicted_bytes(context))
 
     def prepare() -> None:
@@ -87,7 +87,7 @@ def _recorded(work: Work, stream: Stream, repeats: int) -> Callable[[], object]:
 
 
 def _between(
-    context: Context,
+    context: DeviceContext,
     stream: Stream,
     run: Callable[[], object],
     prepare: Callable[[], None] = lambda: None,

@@ -24,7 +24,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ....codegen.cuda.artifact import Launch
+from ....codegen.cuda.artifact import KernelLaunch
 from ....tir.errors import known_names
 from ...arrays import Array
 from .build import Emulation, emulation
@@ -47,7 +47,7 @@ _one_at_a_time = threading.Lock()  # the device is one set of variables
 
 def emulate(
     source: str,
-    launches: Sequence[Launch],
+    launches: Sequence[KernelLaunch],
     given: Given,
     *,
     checked: bool = False,
@@ -87,7 +87,7 @@ def emulate(
     return EmulationReport.of_launches(reports)
 
 
-def _check(launch: Launch, made: Emulation, given: Given) -> None:
+def _check(launch: KernelLaunch, made: Emulation, given: Given) -> None:
     """Refuse a launch that the device would refuse. Raises: EmulationError."""
     kernels = made.source.kernels
     if launch.kernel not in kernels:
@@ -110,7 +110,7 @@ def _check_overlap(arrays: Mapping[str, Array]) -> None:
             )
 
 
-def _check_shape(launch: Launch, kernel: SourceKernel) -> None:
+def _check_shape(launch: KernelLaunch, kernel: SourceKernel) -> None:
     grid, block = launch.grid, launch.block
     most = kernel.most_threads or _MOST_THREADS
     fits = all(0 < n <= top for n, top in zip(grid, _MOST_GRID, strict=True))
@@ -124,7 +124,7 @@ def _check_shape(launch: Launch, kernel: SourceKernel) -> None:
         )
 
 
-def _check_shared(launch: Launch, kept: int) -> None:
+def _check_shared(launch: KernelLaunch, kept: int) -> None:
     given = launch.shared_bytes
     if kept > _MOST_STATIC or given < 0 or kept + given > MOST_SHARED:
         raise EmulationError(
@@ -134,7 +134,7 @@ def _check_shared(launch: Launch, kept: int) -> None:
         )
 
 
-def _check_arguments(launch: Launch, types: str, given: Given) -> None:
+def _check_arguments(launch: KernelLaunch, types: str, given: Given) -> None:
     if "?" in types:
         raise EmulationError(
             f"emulate: parameter {types.index('?')} of '{launch.kernel}' is neither a pointer nor "

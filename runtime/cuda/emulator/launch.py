@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....codegen.cuda.artifact import Launch
+from ....codegen.cuda.artifact import KernelLaunch
 from ...arrays import ALIGNMENT, Array, memory
 from ...toolchain.library import Pointer, ffi
 from .build import Emulation
@@ -144,7 +144,7 @@ class LaunchRun:
     def __init__(
         self,
         made: Emulation,
-        launch: Launch,
+        launch: KernelLaunch,
         memories: Sequence[MemoryRange],
     ) -> None:
         self._made = made

@@ -15,7 +15,7 @@ from ..forms.affine import Affine, variable
 from ..forms.nest import Access
 from ..grid_races import Threads
 from ..races import AT_ONCE
-from .cells import Cells, CellTable, may_meet
+from .cells import AccessedCells, CellTable, may_meet
 
 MOST_RUNS = 1 << 20  # of all accesses to a buffer
 
@@ -60,6 +60,6 @@ def blocks_keep_apart(accesses: Sequence[Access]) -> bool:
     return True
 
 
-def _apart(stores: list[Cells], touched: list[Cells]) -> bool:
+def _apart(stores: list[AccessedCells], touched: list[AccessedCells]) -> bool:
     alike = {(cells.parts, cells.base, cells.ranges) for cells in touched}
     return not stores or (len(alike) == 1 and may_meet(stores, touched) is False)

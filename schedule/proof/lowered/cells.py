@@ -35,7 +35,7 @@ Values = Mapping[Var, Numbers]
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class AccessedCells:
     """The cells of an access in all iterations of the loops on which two runs need not agree.
 
     parts: outer loops whose number is a part of the cell. base: of each of these, then of each
@@ -59,9 +59,9 @@ class CellTable:
         self.team = team
         self._axes = axes
         self._left = MOST_RUNS
-        self._known: dict[tuple[Access, int], Cells | None] = {}
+        self._known: dict[tuple[Access, int], AccessedCells | None] = {}
 
-    def of(self, access: Access, same: int) -> Cells | None:
+    def of(self, access: Access, same: int) -> AccessedCells | None:
         """Those in which two runs agree on the `same` outermost loops; None where arithmetic does
         not tell, or where there are too many.
         """
@@ -73,7 +73,7 @@ class CellTable:
                 self._known[key] = None
         return self._known[key]
 
-    def _counted(self, access: Access, same: int) -> Cells:
+    def _counted(self, access: Access, same: int) -> AccessedCells:
         statement = access.statement
         fixed = {*statement.dims, *statement.variables[:same]}
         mixed = _mixed(access.indices, fixed)
@@ -101,7 +101,7 @@ class CellTable:
         outer = (var for var in statement.variables[:same] if var not in mixed)
         ranges = _narrowed(access, (*statement.dims, *outer))
         threads = self._threads(access.statement.root, runners, values, runs)
-        return Cells(own, base, ranges, inner, threads[kept], again)
+        return AccessedCells(own, base, ranges, inner, threads[kept], again)
 
     def _threads(self, root: int, runners: Threads, values: Values, runs: int) -> Numbers:
         """The number of the thread in each run."""
@@ -210,7 +210,7 @@ def _value(form: Affine, values: Values) -> Numbers:
     return total
 
 
-def may_meet(some: Sequence[Cells], others: Sequence[Cells]) -> bool | None:
+def may_meet(some: Sequence[AccessedCells], others: Sequence[AccessedCells]) -> bool | None:
     """Whether two threads may touch one cell, one in `some`, the other one in `others`; None where
     their bases are too different to say. The cells of either side have one base and its ranges.
     """
@@ -223,7 +223,7 @@ def may_meet(some: Sequence[Cells], others: Sequence[Cells]) -> bool | None:
     return None if shifts is None else _meet(some, others, shifts)
 
 
-def overlap(one: Cells, two: Cells) -> bool:
+def overlap(one: AccessedCells, two: AccessedCells) -> bool:
     """Whether two accesses may touch one cell, in whatever threads."""
     shifts = _shifts(one, two, _both(one.ranges, two.ranges)) if one.parts == two.parts else None
     if shifts is None:
@@ -232,7 +232,7 @@ def overlap(one: Cells, two: Cells) -> bool:
     return _meet([nobody], [two], shifts)
 
 
-def touches_once(cells: Cells) -> bool:
+def touches_once(cells: AccessedCells) -> bool:
     """Whether no cell is touched in two runs."""
     if cells.again:
         return False
@@ -240,7 +240,7 @@ def touches_once(cells: Cells) -> bool:
     return len(np.unique(np.stack((*cells.inner, np.zeros(runs, np.int64))), axis=1).T) == runs
 
 
-def _shifts(one: Cells, two: Cells, ranges: Ranges) -> list[int] | None:
+def _shifts(one: AccessedCells, two: AccessedCells, ranges: Ranges) -> list[int] | None:
     """By how much the one's base is more along each axis; None where that depends on loops."""
     found: list[int] = []
     for left, right in zip(one.base, two.base, strict=True):
@@ -256,7 +256,9 @@ def _both(one: Sequence[tuple[Var, Interval]], two: Sequence[tuple[Var, Interval
     return {var: (max(low, others[var][0]), min(high, others[var][1])) for var, (low, high) in one}
 
 
-def _meet(some: Sequence[Cells], others: Sequence[Cells], shifts: Sequence[int]) -> bool:
+def _meet(
+    some: Sequence[AccessedCells], others: Sequence[AccessedCells], shifts: Sequence[int]
+) -> bool:
     moved = [
         (cells, [values + shift for values, shift in zip(cells.inner, shifts, strict=True)])
         for cells in some
@@ -289,7 +291,7 @@ def _meet(some: Sequence[Cells], others: Sequence[Cells], shifts: Sequence[int])
 
 
 def _places(
-    cells: Cells, inner: Sequence[Numbers], lows: Sequence[int], sizes: Sequence[int]
+    cells: AccessedCells, inner: Sequence[Numbers], lows: Sequence[int], sizes: Sequence[int]
 ) -> Numbers:
     place = np.zeros(cells.threads.shape, np.int64)
     for values, low, size in zip(inner, lows, sizes, strict=True):
@@ -297,7 +299,7 @@ def _places(
     return place
 
 
-def keep_apart(one: Cells, two: Cells) -> bool:
+def keep_apart(one: AccessedCells, two: AccessedCells) -> bool:
     """Whether, along some axis, the bases are too far from each other for cells to meet, or leave
     other remainders, in runs that agree on all that the bases are of.
     """

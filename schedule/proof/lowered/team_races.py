@@ -19,7 +19,7 @@ from ..grid_races import Threads, clash, unparted_orders
 from ..relations.order import Order
 from ..relations.sets import Sets
 from ..relations.witness import Finding
-from .cells import Cells, CellTable, keep_apart, may_meet
+from .cells import AccessedCells, CellTable, keep_apart, may_meet
 from .touches import Touches
 
 
@@ -91,7 +91,7 @@ def _suspects(
                         yield one, two
 
 
-Known = list[tuple[Access, Cells | None]]
+Known = list[tuple[Access, AccessedCells | None]]
 
 
 def _by_base(table: CellTable, accesses: Iterable[Access], same: int) -> dict[object, Known]:
@@ -109,6 +109,6 @@ def _may_meet(stores: Known, touched: Known) -> bool | None:
     return may_meet(mine, other) if mine and other else None
 
 
-def _pair_meets(mine: Cells, other: Cells) -> bool:
+def _pair_meets(mine: AccessedCells, other: AccessedCells) -> bool:
     found = may_meet([mine], [other])
     return not keep_apart(mine, other) if found is None else found

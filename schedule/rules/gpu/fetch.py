@@ -11,13 +11,18 @@ from ...nest import fixed_tensors
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from .elementwise import neighbours
-from .operands import Operand, Product, inline_moves
+from .operands import Product, ProductOperand, inline_moves
 
 BANKS = 32  # of shared memory, of four bytes each
 
 
 def fetched(
-    sch: Schedule, found: Product, operand: Operand, slices: LoopRef, threads: int, at_once: int = 1
+    sch: Schedule,
+    found: Product,
+    operand: ProductOperand,
+    slices: LoopRef,
+    threads: int,
+    at_once: int = 1,
 ) -> set[str]:
     """Let the threads of a block fetch what a slice needs of an operand: neighbours fetch what lies
     side by side, in vectors where there are enough for all. at_once: columns that a thread reads at

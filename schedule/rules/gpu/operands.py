@@ -26,7 +26,7 @@ SECTOR = 8  # elements of four bytes in the least part of memory that is read at
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class ProductOperand:
     """One operand of a product: what it reads, and the axes of the result that it alone knows; of
     the rows, also axes of one value that neither knows.
     """
@@ -85,12 +85,12 @@ class Product:
 
     block: Block
     batch: tuple[IterVar, ...]
-    rows: Operand
-    columns: Operand
+    rows: ProductOperand
+    columns: ProductOperand
     terms: tuple[IterVar, ...]
 
     @property
-    def operands(self) -> tuple[Operand, Operand]:
+    def operands(self) -> tuple[ProductOperand, ProductOperand]:
         """Rows and columns."""
         return self.rows, self.columns
 
@@ -142,14 +142,14 @@ def product(block: Block) -> Product | None:
         return None
     first, second = (frozenset[Var]().union(*map(free_vars, x.indices)) for x in operands)
     batch = tuple(it for it in spatial if it.var in first & second)
-    one = Operand(operands[0], tuple(it for it in spatial if it.var in first - second))
-    other = Operand(operands[1], tuple(it for it in spatial if it.var in second - first))
+    one = ProductOperand(operands[0], tuple(it for it in spatial if it.var in first - second))
+    other = ProductOperand(operands[1], tuple(it for it in spatial if it.var in second - first))
     single = [it for it in spatial if it.var not in first | second]
     if not one.axes or not other.axes or any(it.extent != 1 for it in single):
         return None
     rows, columns = sorted((one, other), key=lambda operand: spatial.index(operand.axes[-1]))
     if single:
-        rows = Operand(rows.load, tuple(it for it in spatial if it in (*single, *rows.axes)))
+        rows = ProductOperand(rows.load, tuple(it for it in spatial if it in (*single, *rows.axes)))
     terms = tuple(it for it in block.iters if it.kind is IterKind.REDUCE)
     if any(known.isdisjoint(it.var for it in terms) for known in (first, second)):
         return None

@@ -37,7 +37,15 @@ from ..rule import Rule
 from .elementwise import VECTOR_BYTES, schedule_points
 from .fetch import deal_among, turned
 from .kernels import row_kernels
-from .operands import Operand, Product, as_matrices, inline_moves, narrow_operands, prepare, product
+from .operands import (
+    Product,
+    ProductOperand,
+    as_matrices,
+    inline_moves,
+    narrow_operands,
+    prepare,
+    product,
+)
 from .products import FEWEST_BLOCKS, GridProductsRule
 
 # warps of a block down and across, tiles of an instruction down and across in a warp
@@ -158,7 +166,7 @@ class _Tiles:
         sch.tensorize(half, self.unit.name)
         return columns, slices
 
-    def _copied(self, operand: Operand, size: int) -> _Copy:
+    def _copied(self, operand: ProductOperand, size: int) -> _Copy:
         """A copy of an operand, with room for whole tiles. Of what is prepared once, another one
         is: there neighbours of a row are terms, so that they are fetched in vectors.
         """

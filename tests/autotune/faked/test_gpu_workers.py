@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.autotune.log.record import Workload
 from tilewright.autotune.measure.jobs import Job, Result
-from tilewright.autotune.measure.lowering import Written, write
+from tilewright.autotune.measure.lowering import LoweredCandidate, write
 from tilewright.autotune.measure.machine import Machine
 from tilewright.autotune.measure.measurement import Subject
 from tilewright.autotune.measure.worker_process import Deadlines
@@ -26,7 +26,7 @@ THREADS = (64, 32, 128, 256, 512, 1024)
 
 
 @pytest.fixture(scope="module")
-def candidates() -> dict[int, Written]:
+def candidates() -> dict[int, LoweredCandidate]:
     return {n: write(SPACE.candidate((place,)), TARGET) for place, n in enumerate(THREADS)}
 
 
@@ -36,17 +36,19 @@ def machine() -> Iterator[Machine]:
         yield machine
 
 
-def job(*written: Written) -> Job:
+def job(*written: LoweredCandidate) -> Job:
     return SUBJECT.job(written, 2, bar=None)
 
 
-def fates(machine: Machine, candidates: dict[int, Written], *threads: int) -> dict[int, Result]:
+def fates(
+    machine: Machine, candidates: dict[int, LoweredCandidate], *threads: int
+) -> dict[int, Result]:
     results = machine.measure(job(*(candidates[n] for n in threads))).results
     return dict(zip(threads, results, strict=True))
 
 
 def test_each_bad_candidate_is_a_verdict_and_the_good_ones_are_timed(
-    machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
+    machine: Machine, candidates: dict[int, LoweredCandidate], plan: Callable[..., None]
 ) -> None:
     plan(
         before="""
@@ -81,7 +83,7 @@ def test_each_bad_candidate_is_a_verdict_and_the_good_ones_are_timed(
 
 
 def test_a_worker_that_dies_and_one_that_fails_under_the_clock_are_replaced(
-    machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
+    machine: Machine, candidates: dict[int, LoweredCandidate], plan: Callable[..., None]
 ) -> None:
     """After a death each candidate has a worker of its own, since another one may be guilty. What
     is recorded has no arguments.
@@ -105,7 +107,7 @@ def test_a_worker_that_dies_and_one_that_fails_under_the_clock_are_replaced(
     )
 
 
-def spilling(one: Written) -> Written:
+def spilling(one: LoweredCandidate) -> LoweredCandidate:
     """The candidate with an array that no registers hold."""
     code = one.artifact
     assert isinstance(code, CudaArtifact)
@@ -116,7 +118,7 @@ def spilling(one: Written) -> Written:
 
 
 def test_who_spills_is_not_run_at_all_but_for_the_default(
-    machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
+    machine: Machine, candidates: dict[int, LoweredCandidate], plan: Callable[..., None]
 ) -> None:
     plan(before="if (threads == 32) abort();")
     default, other, third = (candidates[n] for n in (64, 32, 128))

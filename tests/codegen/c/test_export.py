@@ -14,7 +14,7 @@ from tilewright.runtime.cpu.pool import pool_source
 from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.runtime.toolchain.compilers import isa_flags
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.program.program import Program, Tensor
+from tilewright.tir.program.program import Program, ProgramTensor
 from tilewright.tir.target import Target
 
 from ...tiny_program import K, M, N, tiny
@@ -78,8 +78,8 @@ def test_weights_start_at_multiples_of_64_bytes() -> None:
 def test_names_of_tensors_become_names_of_c() -> None:
     program = replace(
         tiny("2 models"),
-        inputs=(Tensor("threads", FLOAT32, (N, K)),),
-        outputs=(Tensor("model/y:0", FLOAT32, (N, M)),),
+        inputs=(ProgramTensor("threads", FLOAT32, (N, K)),),
+        outputs=(ProgramTensor("model/y:0", FLOAT32, (N, M)),),
     )
     header = export_texts(emitted(program), "", FLAGS, (1, 2)).header
     assert "int v_2_models_run(const v_2_models_model *model, const float *v_threads" in header

@@ -10,13 +10,13 @@ from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.program.program import Copy, Launch, Program, Sync, Tensor, place_syncs
+from tilewright.tir.program.program import Copy, Launch, Program, ProgramTensor, Sync, place_syncs
 from tilewright.tir.target import Target
 
 from ...tiny_program import SIZE, M, N, piece, relu, tiny
 
 SCALAR = Target.parse("c:scalar")
-SAME = (Tensor("x", FLOAT32, (N, M)),)  # an input of the shape that relu takes
+SAME = (ProgramTensor("x", FLOAT32, (N, M)),)  # an input of the shape that relu takes
 
 # each thread has a row of its own, all share `total`
 WITH_SCRATCH = """

@@ -11,7 +11,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Stop
+from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Stop
 from tilewright.codegen.cuda.block_stops import block_stop
 from tilewright.driver.check.data import random_array
 from tilewright.runtime.arrays import Array
@@ -174,7 +174,7 @@ def test_a_size_with_the_name_of_an_array_has_another_for_the_launch() -> None:
 
 
 def test_a_launch_without_stops_is_what_it_was() -> None:
-    launch = Launch("k", (4, 2, 1), (32, 1, 1), ("x",))
+    launch = KernelLaunch("k", (4, 2, 1), (32, 1, 1), ("x",))
     assert launch.at({}) == launch
 
 

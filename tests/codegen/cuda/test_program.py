@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.codegen.artifact import parameters_of
-from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Temporary
+from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Part, Temporary
 from tilewright.codegen.cuda.plan_text import plan_text
 from tilewright.codegen.cuda.program import emit_program
 from tilewright.codegen.cuda.program_artifact import CudaProgram
@@ -29,7 +29,7 @@ def kernels(program: Program) -> list[CudaArtifact]:
             TARGET,
             Part(
                 parameters_of(func),
-                (Launch(func.name, (1, 1, 1), (32, 1, 1), ("own",)),),
+                (KernelLaunch(func.name, (1, 1, 1), (32, 1, 1), ("own",)),),
                 (Temporary("own", FLOAT32, (10,)),),
             ),
         )

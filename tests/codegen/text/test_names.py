@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.codegen.text.names import Names, mangle
+from tilewright.codegen.text.names import CNames, mangle
 from tilewright.tir.expr import Var
 
 
@@ -42,7 +42,7 @@ def test_every_text_becomes_an_identifier(name: str) -> None:
 
 
 def test_names_in_scope_differ_and_are_free_again_after_it() -> None:
-    names = Names()
+    names = CNames()
     outer = names.declare(Var("i"))
     before = names.used
     assert names.declare(Var("i")) == "i_1"
@@ -51,6 +51,6 @@ def test_names_in_scope_differ_and_are_free_again_after_it() -> None:
 
 
 def test_a_name_of_the_back_end_is_never_given() -> None:
-    names = Names()
+    names = CNames()
     names.reserve("tw_lanes")
     assert names.declare(Var("tw_lanes")) == "v_tw_lanes"

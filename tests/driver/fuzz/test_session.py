@@ -10,7 +10,7 @@ import pytest
 
 from tilewright.driver.fuzz import session
 from tilewright.driver.fuzz.case import Case
-from tilewright.driver.fuzz.session import Summary, Worker, fuzz
+from tilewright.driver.fuzz.session import FuzzWorker, Summary, fuzz
 from tilewright.driver.fuzz.worker import answer
 
 
@@ -25,7 +25,7 @@ def test_a_worker_answers_for_seeds_and_for_cases() -> None:
 
 
 def test_a_worker_that_dies_or_hangs_is_told_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = Worker()
+    worker = FuzzWorker()
     kill = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
     monkeypatch.setattr(session, "COMMAND", ("-c", kill))
     assert worker.ask({}, 30) == "crashed: SIGSEGV"

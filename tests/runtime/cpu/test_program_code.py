@@ -13,7 +13,7 @@ from tilewright.runtime.cpu.program_code import NativeProgram, prepare_constants
 from tilewright.runtime.machine.host import host_target
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.program.program import Copy, Launch, Program, Slice, Step, Tensor
+from tilewright.tir.program.program import Copy, Launch, Program, ProgramTensor, Slice, Step
 
 from ...tiny_engine import tiny_engine
 from ...tiny_program import M, N, constants, image
@@ -73,17 +73,19 @@ def doubled(size: int) -> PrimFunc:
 def copying() -> Program:
     """For each size an input, its double, and copies of both."""
     body: list[Step] = []
-    outputs: list[Tensor] = []
+    outputs: list[ProgramTensor] = []
     for number, size in enumerate(COPIED):
         given = Slice("input", number, FLOAT32, (size,))
         made, again, same = (Slice("output", len(outputs) + n, FLOAT32, (size,)) for n in range(3))
-        outputs += [Tensor(f"{name}{size}", FLOAT32, (size,)) for name in ("y", "again", "same")]
+        outputs += [
+            ProgramTensor(f"{name}{size}", FLOAT32, (size,)) for name in ("y", "again", "same")
+        ]
         body += [
             Launch(f"doubled{size}", (given, made)),
             Copy(made, again),
             Copy(given, same),
         ]
-    inputs = tuple(Tensor(f"x{size}", FLOAT32, (size,)) for size in COPIED)
+    inputs = tuple(ProgramTensor(f"x{size}", FLOAT32, (size,)) for size in COPIED)
     functions = tuple(map(doubled, COPIED))
     return Program("copying", inputs, tuple(outputs), (), functions, tuple(body), 0)
 

@@ -13,7 +13,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.runtime.cuda.device.array import DeviceArray
 from tilewright.runtime.cuda.device.availability import Unavailable, availability
-from tilewright.runtime.cuda.device.context import Context, Stream
+from tilewright.runtime.cuda.device.context import DeviceContext, Stream
 from tilewright.runtime.cuda.device.graph import Recording
 from tilewright.runtime.cuda.device.launch import pack
 from tilewright.runtime.cuda.device.timing import measure_on
@@ -49,7 +49,7 @@ print(illegal())
 
 
 @pytest.fixture(scope="module")
-def context() -> Context:
+def context() -> DeviceContext:
     found = availability()
     if isinstance(found, Unavailable):
         pytest.skip(f"{found.reason}: {found.hint}")
@@ -57,11 +57,11 @@ def context() -> Context:
 
 
 @pytest.fixture(scope="module")
-def cubin(context: Context) -> Cubin:
+def cubin(context: DeviceContext) -> Cubin:
     return compile_cuda(SOURCE, context.device.arch, name="scale")
 
 
-def test_a_kernel_computes(context: Context, cubin: Cubin) -> None:
+def test_a_kernel_computes(context: DeviceContext, cubin: Cubin) -> None:
     kernel = context.load(cubin).kernel("scale")
     host = np.random.default_rng(0).standard_normal(100_003).astype(np.float32)
     array = DeviceArray.of(context, host)
@@ -70,7 +70,7 @@ def test_a_kernel_computes(context: Context, cubin: Cubin) -> None:
     assert np.array_equal(array.numpy(), host * np.float32(3))
 
 
-def test_text_for_the_driver_computes_too(context: Context) -> None:
+def test_text_for_the_driver_computes_too(context: DeviceContext) -> None:
     major, minor = context.device.capability
     kernel = context.load(compile_cuda(SOURCE, f"compute_{major}{minor}")).kernel("scale")
     array = DeviceArray.of(context, np.arange(4, dtype=np.float32))
@@ -79,7 +79,7 @@ def test_text_for_the_driver_computes_too(context: Context) -> None:
 
 
 def test_the_driver_and_cuobjdump_agree_on_what_a_kernel_takes(
-    context: Context, cubin: Cubin
+    context: DeviceContext, cubin: Cubin
 ) -> None:
     module, said = context.load(cubin), resources(cubin)
     for name in ("scale", "reversed"):
@@ -89,7 +89,7 @@ def test_the_driver_and_cuobjdump_agree_on_what_a_kernel_takes(
         assert attributes.max_threads >= 256
 
 
-def test_as_much_shared_memory_as_there_is_can_be_had(context: Context, cubin: Cubin) -> None:
+def test_as_much_shared_memory_as_there_is_can_be_had(context: DeviceContext, cubin: Cubin) -> None:
     kernel = context.load(cubin).kernel("reversed")
     host = np.arange(256, dtype=np.float32)
     array = DeviceArray.of(context, host)
@@ -98,7 +98,9 @@ def test_as_much_shared_memory_as_there_is_can_be_had(context: Context, cubin: C
     assert np.array_equal(array.numpy(), host[::-1])
 
 
-def test_streams_events_and_pinned_memory_work_together(context: Context, cubin: Cubin) -> None:
+def test_streams_events_and_pinned_memory_work_together(
+    context: DeviceContext, cubin: Cubin
+) -> None:
     kernel, count = context.load(cubin).kernel("scale"), 1 << 20
     stream, begin, end = context.stream(), context.event(), context.event()
     host = context.pin(4 * count).array((count,), np.float32)
@@ -116,7 +118,9 @@ def test_streams_events_and_pinned_memory_work_together(context: Context, cubin:
     assert 1e-5 < end.seconds_since(begin) < 1
 
 
-def test_recorded_work_runs_as_often_as_it_is_launched(context: Context, cubin: Cubin) -> None:
+def test_recorded_work_runs_as_often_as_it_is_launched(
+    context: DeviceContext, cubin: Cubin
+) -> None:
     kernel, stream = context.load(cubin).kernel("scale"), context.stream()
     array = DeviceArray.of(context, np.ones(256, np.float32))
     recording = Recording(stream)
@@ -135,7 +139,7 @@ def test_recorded_work_runs_as_often_as_it_is_launched(context: Context, cubin: 
 
 @pytest.mark.parametrize("cache", ["warm", "cold"])
 def test_a_large_kernel_takes_the_time_of_its_memory(
-    cache: CacheState, context: Context, cubin: Cubin
+    cache: CacheState, context: DeviceContext, cubin: Cubin
 ) -> None:
     kernel, count = context.load(cubin).kernel("scale"), 1 << 26
     array = DeviceArray.empty(context, (count,), np.float32)
@@ -148,7 +152,9 @@ def test_a_large_kernel_takes_the_time_of_its_memory(
     assert 50e9 < 2 * array.nbytes / timing.median < 10e12
 
 
-def test_branches_on_two_streams_are_recorded_together(context: Context, cubin: Cubin) -> None:
+def test_branches_on_two_streams_are_recorded_together(
+    context: DeviceContext, cubin: Cubin
+) -> None:
     kernel, main, side = context.load(cubin).kernel("scale"), context.stream(), context.stream()
     first = DeviceArray.of(context, np.ones(256, np.float32))
     second = DeviceArray.of(context, np.ones(256, np.float32))
@@ -172,7 +178,9 @@ def test_branches_on_two_streams_are_recorded_together(context: Context, cubin: 
 
 
 @pytest.mark.parametrize("shape", [(64, 64, 64), (130, 70, 65)])
-def test_a_built_product_equals_numpy_s(shape: tuple[int, int, int], context: Context) -> None:
+def test_a_built_product_equals_numpy_s(
+    shape: tuple[int, int, int], context: DeviceContext
+) -> None:
     m, n, k = shape
     a, b = te.placeholder((m, k), "float32", name="A"), te.placeholder((k, n), "float32", name="B")
     axis = te.reduce_axis(k, name="k")
@@ -186,7 +194,7 @@ def test_a_built_product_equals_numpy_s(shape: tuple[int, int, int], context: Co
     assert 1e-7 < kernel.time(x, y, seconds=0.05).median < 1e-1
 
 
-def test_pytorch_sees_our_memory_and_we_see_its(context: Context) -> None:
+def test_pytorch_sees_our_memory_and_we_see_its(context: DeviceContext) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     if not torch.cuda.is_available():
         pytest.skip("this PyTorch has no CUDA")
@@ -220,7 +228,7 @@ def illegal() -> str:
     return "nothing"
 
 
-def test_an_illegal_address_loses_its_process_and_no_other(context: Context) -> None:
+def test_an_illegal_address_loses_its_process_and_no_other(context: DeviceContext) -> None:
     command = [sys.executable, "-c", WILD]
     root = Path(__file__).parents[3]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.codegen.cuda.artifact import Launch
+from tilewright.codegen.cuda.artifact import KernelLaunch
 from tilewright.codegen.cuda.device_functions import cuda_definitions
 from tilewright.runtime.cuda.emulator.emulator import emulate
 from tilewright.runtime.cuda.emulator.report import EmulationReport
@@ -19,7 +19,9 @@ from ...launches import flat
 pytestmark = pytest.mark.needs_cxx
 
 
-def check(source: str, launch: Launch, arrays: dict[str, np.ndarray | int]) -> EmulationReport:
+def check(
+    source: str, launch: KernelLaunch, arrays: dict[str, np.ndarray | int]
+) -> EmulationReport:
     return emulate(source, [launch], arrays, checked=True)
 
 

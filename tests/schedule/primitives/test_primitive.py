@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from tilewright.schedule.drawing import Arguments, View, choose_any_loop
+from tilewright.schedule.drawing import Arguments, ScheduleView, choose_any_loop
 from tilewright.schedule.errors import Kind, ScheduleError, refuse
 from tilewright.schedule.nest import Rewrite, loop_of, replace_loop
 from tilewright.schedule.primitives.parameters import LOOP, OPTIONAL, PLAIN
@@ -46,7 +46,7 @@ def rename_loop(func: PrimFunc, loop: Var, name: str, *, primed: bool = False) -
     return Rewrite(replace_loop(func, node, renamed), (new,), forward={loop: (new,)})
 
 
-def draw_rename_loop(sch: View, rng: Random) -> Arguments:
+def draw_rename_loop(sch: ScheduleView, rng: Random) -> Arguments:
     """Any loop, and one of two names."""
     return {"loop": choose_any_loop(sch, rng), "name": rng.choice(("x", "y"))}
 

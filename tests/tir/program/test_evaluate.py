@@ -14,7 +14,7 @@ from tilewright.tir.program.evaluate import (
     interpret_program,
     interpret_with_checks,
 )
-from tilewright.tir.program.program import Copy, Launch, Program, Slice, Tensor
+from tilewright.tir.program.program import Copy, Launch, Program, ProgramTensor, Slice
 from tilewright.tir.te import te
 
 from ...checked_program import embedding, expected, tables
@@ -38,8 +38,8 @@ def program(second: int = 32, arena: int = 64) -> Program:
         Launch("mul", (Slice("arena", second, FLOAT32, (2, 4)), w, y)),
         Copy(Slice("output", 0, FLOAT32, (2, 4)), z),
     )
-    outputs = (Tensor("y", FLOAT32, (8,)), Tensor("z", FLOAT32, (2, 4)))
-    inputs, constants = (Tensor("x", FLOAT32, (8,)),), (Tensor("w", FLOAT32, (8,)),)
+    outputs = (ProgramTensor("y", FLOAT32, (8,)), ProgramTensor("z", FLOAT32, (2, 4)))
+    inputs, constants = (ProgramTensor("x", FLOAT32, (8,)),), (ProgramTensor("w", FLOAT32, (8,)),)
     return Program("p", inputs, outputs, constants, (mul, relu), body, arena)
 
 
@@ -70,8 +70,8 @@ def test_narrow_floats_between_functions_are_promoted_too(name: str) -> None:
     narrow = Slice("arena", 0, kind, (8,))
     made = Program(
         "p",
-        (Tensor("x", FLOAT32, (8,)),),
-        (Tensor("y", FLOAT32, (8,)),),
+        (ProgramTensor("x", FLOAT32, (8,)),),
+        (ProgramTensor("y", FLOAT32, (8,)),),
         (),
         (te.func(a, third, name="narrow"), te.func(b, tripled, name="wide")),
         (Launch("narrow", (x, narrow)), Launch("wide", (narrow, y))),

@@ -12,9 +12,9 @@ from tilewright.tir.program.program import (
     Launch,
     Program,
     ProgramCheck,
+    ProgramTensor,
     Slice,
     Sync,
-    Tensor,
     launch_effects,
     live_slices,
     place_syncs,
@@ -78,7 +78,7 @@ def test_slices_overlap_where_they_share_a_byte() -> None:
 
 def test_constants_that_prepare_writes_are_prepared() -> None:
     program = tiny()
-    packed = Tensor("packed", FLOAT32, (N, M))
+    packed = ProgramTensor("packed", FLOAT32, (N, M))
     launch = Launch("relu", (piece("constant", 2), piece("constant", 3)))
     program = replace(
         program,
@@ -166,12 +166,12 @@ def test_a_slice_exists(item: Slice, text: str) -> None:
 
 
 def test_a_slice_of_a_tensor_is_the_whole_tensor() -> None:
-    half = replace(tiny(), outputs=(Tensor("y", FLOAT32, (2 * N, M)),))
+    half = replace(tiny(), outputs=(ProgramTensor("y", FLOAT32, (2 * N, M)),))
     assert "names output[0]: float32[6, 35], which does not exist" in refused(half)
 
 
 def test_a_run_writes_no_constant_and_no_input() -> None:
-    program = replace(tiny(), inputs=(Tensor("x", FLOAT32, (N, M)),))
+    program = replace(tiny(), inputs=(ProgramTensor("x", FLOAT32, (N, M)),))
     body = (Launch("relu", (piece("arena", 0), piece("input", 0))),)
     assert refused(replace(program, body=body)) == (
         "IRError: program: 'relu(arena[0]: float32[6, 35]; input[0]: float32[6, 35])' writes "
@@ -207,7 +207,7 @@ def test_nothing_takes_the_place_of_a_check_and_it_lies_in_the_arena() -> None:
         "uint64[()], where the check of 'token' of word rows lies; expected memory of its own for "
         "it. [program-check]"
     )
-    outputs = (*program.outputs, Tensor("w", UINT64, ()))
+    outputs = (*program.outputs, ProgramTensor("w", UINT64, ()))
     shown = replace(second, arguments=(*second.arguments[:3], Slice("output", 1, UINT64, ())))
     assert refused(replace(program, outputs=outputs, body=(first, shown, *rest))) == (
         "IRError: program: 'kinds(constant[1]: float32[2, 16]; input[1]: int64[6]; "

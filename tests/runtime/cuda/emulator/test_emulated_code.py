@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.artifact import Parameter
-from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part
+from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Part
 from tilewright.runtime.cuda.emulator.emulated_code import EmulatedCode, EmulationFailed
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.target import Target
@@ -24,7 +24,7 @@ race(float *__restrict__ X)
 def test_a_race_is_a_failure_that_names_it() -> None:
     run = Part(
         (Parameter("X", FLOAT32, (1,), "output"),),
-        (Launch("race", (1, 1, 1), (4, 1, 1), ("X",)),),
+        (KernelLaunch("race", (1, 1, 1), (4, 1, 1), ("X",)),),
     )
     artifact = CudaArtifact("race", RACE, Target.parse("cuda:sm_80"), run)
     code = EmulatedCode(artifact, {}, checked=True)

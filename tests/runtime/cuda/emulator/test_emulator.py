@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tilewright.codegen.cuda.artifact import Launch
+from tilewright.codegen.cuda.artifact import KernelLaunch
 from tilewright.runtime.cuda.emulator import build as emulation_build
 from tilewright.runtime.cuda.emulator.build import Emulation
 from tilewright.runtime.cuda.emulator.emulator import emulate
@@ -99,7 +99,7 @@ extern "C" __global__ void where(int* out)
 }
 """
     out = np.zeros((2 * 3 * 4, 5 * 2 * 3), np.int32)
-    assert emulate(source, [Launch("where", (2, 3, 4), (5, 2, 3), ("out",))], {"out": out})
+    assert emulate(source, [KernelLaunch("where", (2, 3, 4), (5, 2, 3), ("out",))], {"out": out})
     np.testing.assert_array_equal(out, 100 * np.arange(24)[:, None] + np.arange(30))
 
 
@@ -293,7 +293,7 @@ extern "C" __global__ void wide(float* out)
         emulate(source, [], {})
 
 
-def refused(launch: Launch, source: str = MATMUL, n: float = 1) -> str:
+def refused(launch: KernelLaunch, source: str = MATMUL, n: float = 1) -> str:
     with pytest.raises(EmulationError) as caught:
         emulate(source, [launch], {"A": np.zeros(4, np.float32), "n": n})
     return str(caught.value)
@@ -307,7 +307,7 @@ def test_an_unknown_kernel_is_refused() -> None:
 
 
 def test_a_shape_that_the_device_cannot_launch_is_refused() -> None:
-    assert refused(Launch("matmul", (1, 65536, 1), (257, 1, 1), ("A", "A", "A", "n"))) == (
+    assert refused(KernelLaunch("matmul", (1, 65536, 1), (257, 1, 1), ("A", "A", "A", "n"))) == (
         "EmulationError: emulate: 'matmul' cannot be launched with grid (1, 65536, 1) and block "
         "(257, 1, 1); expected a grid up to (2147483647, 65535, 65535), and a block up to "
         "(1024, 1024, 64) with at most 256 threads. [emulate-shape]"

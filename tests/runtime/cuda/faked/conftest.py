@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.context import DeviceContext
 from tilewright.runtime.cuda.driver.bindings_driver import BindingsDriver
 from tilewright.runtime.cuda.driver.driver import Driver
 from tilewright.runtime.cuda.driver.pycuda_driver import PycudaDriver
@@ -27,14 +27,14 @@ def driver() -> Driver:
 
 
 @pytest.fixture(scope="session")
-def context(driver: Driver) -> Context:
+def context(driver: Driver) -> DeviceContext:
     gc.collect()
     gc.freeze()  # what is there before the tests need not be looked at after each
-    return Context(driver, driver.devices()[0])
+    return DeviceContext(driver, driver.devices()[0])
 
 
 @pytest.fixture
-def fake(context: Context) -> Iterator[FakeDriver]:
+def fake(context: DeviceContext) -> Iterator[FakeDriver]:
     """The library, with nothing written down; what the test makes must be given back."""
     fake = FakeDriver()
     before = alive(fake)

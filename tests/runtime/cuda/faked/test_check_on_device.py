@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.artifact import Parameter
-from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Temporary
+from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Part, Temporary
 from tilewright.driver.check.check import CheckError, check_kernel
 from tilewright.runtime.cuda.device import code as device_code
 from tilewright.runtime.cuda.device.availability import Available
 from tilewright.runtime.cuda.device.code import DeviceCode
-from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.context import DeviceContext
 from tilewright.runtime.cuda.toolchain.compile import Cubin
 from tilewright.runtime.kernel import Kernel
 from tilewright.tir.dtype import FLOAT32
@@ -39,12 +39,14 @@ ARTIFACT = CudaArtifact(
     Part(
         (X, PACKED, Y),
         (
-            Launch("first", ONE, (8, 1, 1), ("x", "between")),
-            Launch("second", ONE, (8, 1, 1), ("between", "w.p", "y")),
+            KernelLaunch("first", ONE, (8, 1, 1), ("x", "between")),
+            KernelLaunch("second", ONE, (8, 1, 1), ("between", "w.p", "y")),
         ),
         (Temporary("between", FLOAT32, (8,)),),
     ),
-    Part((W, replace(PACKED, role="output")), (Launch("pack", ONE, (8, 1, 1), ("w", "w.p")),)),
+    Part(
+        (W, replace(PACKED, role="output")), (KernelLaunch("pack", ONE, (8, 1, 1), ("w", "w.p")),)
+    ),
 )
 WEIGHT = {"w": np.arange(8, dtype=np.float32)}
 PLAN = """
@@ -72,7 +74,9 @@ def weighted() -> PrimFunc:
     return te.func(x, w, y, name="weighted")
 
 
-def check(fault: str, context: Context, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def check(
+    fault: str, context: DeviceContext, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = Available(context.driver, (context.device,))
     monkeypatch.setattr(device_code, "availability", lambda: found)
     plan = shared_library(PLAN.replace("FAULT", fault), folder / "plan.so")
@@ -82,7 +86,7 @@ def check(fault: str, context: Context, folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_kernel_that_is_right_passes(
-    context: Context, fake: FakeDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: DeviceContext, fake: FakeDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan also refuses to run where what it writes does not start as NaN."""
     check("", context, tmp_path, monkeypatch)
@@ -101,7 +105,7 @@ def test_a_kernel_that_is_right_passes(
 def test_a_write_beside_an_array_of_the_device_is_found(
     name: str,
     fault: str,
-    context: Context,
+    context: DeviceContext,
     fake: FakeDriver,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -114,7 +118,7 @@ def test_a_write_beside_an_array_of_the_device_is_found(
 
 
 def test_a_wrong_result_is_told(
-    context: Context, fake: FakeDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: DeviceContext, fake: FakeDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(CheckError, match=r"differ from its reference.* at y\[7\]"):
         check("if (*name == 's') a[2][7] = 1e6f;", context, tmp_path, monkeypatch)

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.context import DeviceContext
 from tilewright.runtime.cuda.driver.driver import Driver
 from tilewright.runtime.cuda.driver.errors import (
     DeviceError,
@@ -32,7 +32,7 @@ def test_a_device_says_what_it_is(driver: Driver) -> None:
 
 
 def test_every_call_makes_its_context_current_and_lets_it_go(
-    context: Context, fake: FakeDriver
+    context: DeviceContext, fake: FakeDriver
 ) -> None:
     memory = context.allocate(64)
     assert fake.depth() == 0
@@ -47,7 +47,7 @@ def test_every_call_makes_its_context_current_and_lets_it_go(
     assert fake.pushes_and_pops() == (1, 1)
 
 
-def test_a_failure_lets_the_context_go_too(context: Context, fake: FakeDriver) -> None:
+def test_a_failure_lets_the_context_go_too(context: DeviceContext, fake: FakeDriver) -> None:
     fake.fail("cuMemAlloc", 801)
     with pytest.raises(DeviceError):
         context.allocate(64)
@@ -57,7 +57,7 @@ def test_a_failure_lets_the_context_go_too(context: Context, fake: FakeDriver) -
     assert fake.depth() == 0
 
 
-def test_memory_comes_back_when_nobody_holds_it(context: Context, fake: FakeDriver) -> None:
+def test_memory_comes_back_when_nobody_holds_it(context: DeviceContext, fake: FakeDriver) -> None:
     memory = context.allocate(1000)
     assert fake.calls() == ["cuMemAlloc 1000"]
     assert (memory.size, fake.alive("d")) == (1000, 1)
@@ -67,7 +67,7 @@ def test_memory_comes_back_when_nobody_holds_it(context: Context, fake: FakeDriv
     assert fake.alive("d") == 0
 
 
-def test_memory_is_given_back_once(context: Context, fake: FakeDriver) -> None:
+def test_memory_is_given_back_once(context: DeviceContext, fake: FakeDriver) -> None:
     memory = context.allocate(1000)
     memory.free()
     memory.free()
@@ -76,7 +76,7 @@ def test_memory_is_given_back_once(context: Context, fake: FakeDriver) -> None:
     assert fake.calls() == ["cuMemAlloc 1000", "cuMemFree"]
 
 
-def test_memory_comes_back_in_another_thread_too(context: Context, fake: FakeDriver) -> None:
+def test_memory_comes_back_in_another_thread_too(context: DeviceContext, fake: FakeDriver) -> None:
     held = [context.allocate(64), context.stream(), context.event(), context.pin(64)]
     thread = threading.Thread(target=held.clear)
     thread.start()
@@ -85,7 +85,7 @@ def test_memory_comes_back_in_another_thread_too(context: Context, fake: FakeDri
     assert [fake.alive(kind) for kind in "dseh"] == [0, 0, 0, 0]
 
 
-def test_no_bytes_need_no_memory(context: Context, fake: FakeDriver) -> None:
+def test_no_bytes_need_no_memory(context: DeviceContext, fake: FakeDriver) -> None:
     empty, pinned = context.allocate(0), context.pin(0)
     empty.copy_in(np.empty((0, 3)))
     empty.copy_out(np.empty((0, 3)))
@@ -97,7 +97,7 @@ def test_no_bytes_need_no_memory(context: Context, fake: FakeDriver) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, ml_dtypes.bfloat16, np.float64])
-def test_what_goes_in_comes_out(dtype: type, context: Context, fake: FakeDriver) -> None:
+def test_what_goes_in_comes_out(dtype: type, context: DeviceContext, fake: FakeDriver) -> None:
     array = np.arange(24).reshape(2, 3, 4).astype(dtype)
     memory, other = context.allocate(array.nbytes), context.allocate(array.nbytes)
     memory.copy_in(array)
@@ -120,7 +120,7 @@ def test_what_goes_in_comes_out(dtype: type, context: Context, fake: FakeDriver)
     ]
 
 
-def test_a_part_of_memory_is_copied(context: Context, fake: FakeDriver) -> None:
+def test_a_part_of_memory_is_copied(context: DeviceContext, fake: FakeDriver) -> None:
     memory = context.allocate(16)
     memory.fill(0)
     memory.copy_in(np.array([7, 8], np.int32), at=8)
@@ -132,7 +132,7 @@ def test_a_part_of_memory_is_copied(context: Context, fake: FakeDriver) -> None:
     assert scalar == 8
 
 
-def test_a_copy_that_does_not_fit_is_refused(context: Context, fake: FakeDriver) -> None:
+def test_a_copy_that_does_not_fit_is_refused(context: DeviceContext, fake: FakeDriver) -> None:
     memory = context.allocate(16)
     fake.calls()
     refused = {
@@ -157,7 +157,9 @@ def test_a_copy_that_does_not_fit_is_refused(context: Context, fake: FakeDriver)
     assert not [call for call in fake.calls() if call.startswith("cuMemcpy")]
 
 
-def test_pinned_memory_lives_as_long_as_its_arrays(context: Context, fake: FakeDriver) -> None:
+def test_pinned_memory_lives_as_long_as_its_arrays(
+    context: DeviceContext, fake: FakeDriver
+) -> None:
     array = context.pin(24).array((2, 3), np.float32)
     row = array[1]
     del array
@@ -169,7 +171,7 @@ def test_pinned_memory_lives_as_long_as_its_arrays(context: Context, fake: FakeD
     assert fake.calls() == ["cuMemHostAlloc 24 0", "cuMemFreeHost"]
 
 
-def test_copies_on_a_stream_are_put_into_it(context: Context, fake: FakeDriver) -> None:
+def test_copies_on_a_stream_are_put_into_it(context: DeviceContext, fake: FakeDriver) -> None:
     stream, memory = context.stream(), context.allocate(8)
     array = context.pin(8).array((2,), np.float32)
     array[:] = 1, 2
@@ -196,7 +198,7 @@ def test_copies_on_a_stream_are_put_into_it(context: Context, fake: FakeDriver) 
     ]
 
 
-def test_events_order_streams_and_tell_time(context: Context, fake: FakeDriver) -> None:
+def test_events_order_streams_and_tell_time(context: DeviceContext, fake: FakeDriver) -> None:
     memory = context.allocate(16)
     fake.calls()
     first, second = context.stream(), context.stream()
@@ -222,12 +224,12 @@ def test_events_order_streams_and_tell_time(context: Context, fake: FakeDriver) 
     ]
 
 
-def test_free_memory_is_told(context: Context, fake: FakeDriver) -> None:
+def test_free_memory_is_told(context: DeviceContext, fake: FakeDriver) -> None:
     assert context.memory() == (1 << 29, 1 << 30)
 
 
 def test_more_memory_than_there_is_is_refused_with_the_numbers(
-    context: Context, fake: FakeDriver
+    context: DeviceContext, fake: FakeDriver
 ) -> None:
     with pytest.raises(DeviceMemoryError) as caught:
         context.allocate(1 << 31)
@@ -239,7 +241,7 @@ def test_more_memory_than_there_is_is_refused_with_the_numbers(
     assert isinstance(caught.value, MemoryError)
 
 
-def test_a_failed_call_says_what_it_was_for(context: Context, fake: FakeDriver) -> None:
+def test_a_failed_call_says_what_it_was_for(context: DeviceContext, fake: FakeDriver) -> None:
     fake.fail("cuStreamCreate", 400)
     with pytest.raises(DeviceError) as caught:
         context.stream()
@@ -250,7 +252,7 @@ def test_a_failed_call_says_what_it_was_for(context: Context, fake: FakeDriver) 
     assert (caught.value.status, caught.value.sticky, context.lost) == (400, False, False)
 
 
-def test_threads_use_one_context(context: Context, fake: FakeDriver) -> None:
+def test_threads_use_one_context(context: DeviceContext, fake: FakeDriver) -> None:
     wrong: list[str] = []
 
     def work(number: int) -> None:

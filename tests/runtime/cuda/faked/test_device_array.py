@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.runtime.cuda.device import dlpack
 from tilewright.runtime.cuda.device.array import DeviceArray, ExchangeError
-from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.context import DeviceContext
 from tilewright.runtime.cuda.device.dlpack import CUDA, DlpackTensor
 from tilewright.runtime.cuda.driver.errors import DeviceUseError
 
@@ -36,13 +36,13 @@ def tensor(array: DeviceArray, **changes: object) -> DlpackTensor:
     return DlpackTensor(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def refusal(context: Context, array: object) -> str:
+def refusal(context: DeviceContext, array: object) -> str:
     with pytest.raises(ExchangeError) as caught:
         DeviceArray.view(context, array)
     return str(caught.value)
 
 
-def test_an_array_goes_to_the_device_and_back(context: Context, fake: FakeDriver) -> None:
+def test_an_array_goes_to_the_device_and_back(context: DeviceContext, fake: FakeDriver) -> None:
     array = DeviceArray.of(context, ARRAY)
     assert (array.shape, array.dtype, array.nbytes) == ((2, 3, 4), np.float32, 96)
     assert array.pointer == array.memory.pointer
@@ -51,7 +51,9 @@ def test_an_array_goes_to_the_device_and_back(context: Context, fake: FakeDriver
     assert (empty.pointer, empty.numpy().shape) == (0, (0, 3))
 
 
-def test_an_array_larger_than_its_memory_is_refused(context: Context, fake: FakeDriver) -> None:
+def test_an_array_larger_than_its_memory_is_refused(
+    context: DeviceContext, fake: FakeDriver
+) -> None:
     with pytest.raises(DeviceUseError) as caught:
         DeviceArray(context.allocate(12), (4,), np.float32)
     assert str(caught.value) == (
@@ -59,7 +61,7 @@ def test_an_array_larger_than_its_memory_is_refused(context: Context, fake: Fake
     )
 
 
-def test_the_interface_of_cuda_arrays_tells_all(context: Context, fake: FakeDriver) -> None:
+def test_the_interface_of_cuda_arrays_tells_all(context: DeviceContext, fake: FakeDriver) -> None:
     array = DeviceArray.of(context, ARRAY)
     fake.calls()
     assert array.__cuda_array_interface__ == {
@@ -74,7 +76,7 @@ def test_the_interface_of_cuda_arrays_tells_all(context: Context, fake: FakeDriv
 
 
 def test_an_array_with_the_interface_is_seen_where_it_lies(
-    context: Context, fake: FakeDriver
+    context: DeviceContext, fake: FakeDriver
 ) -> None:
     array = DeviceArray.of(context, ARRAY)
     shown = {**array.__cuda_array_interface__, "strides": (48, 16, 4)}
@@ -89,7 +91,7 @@ def test_an_array_with_the_interface_is_seen_where_it_lies(
 
 
 def test_an_array_of_dlpack_is_seen_where_it_lies_and_kept(
-    context: Context, fake: FakeDriver
+    context: DeviceContext, fake: FakeDriver
 ) -> None:
     array = DeviceArray.of(context, ARRAY)
     pointer = array.pointer
@@ -104,7 +106,7 @@ def test_an_array_of_dlpack_is_seen_where_it_lies_and_kept(
     assert fake.alive("d") == 0
 
 
-def test_our_own_array_is_itself(context: Context, fake: FakeDriver) -> None:
+def test_our_own_array_is_itself(context: DeviceContext, fake: FakeDriver) -> None:
     array = DeviceArray.of(context, ARRAY)
     assert DeviceArray.view(context, array) is array
 
@@ -112,7 +114,7 @@ def test_our_own_array_is_itself(context: Context, fake: FakeDriver) -> None:
 @pytest.mark.parametrize("version", [None, (1, 0)])
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, ml_dtypes.bfloat16])
 def test_a_capsule_tells_all(
-    dtype: type, version: tuple[int, int] | None, context: Context, fake: FakeDriver
+    dtype: type, version: tuple[int, int] | None, context: DeviceContext, fake: FakeDriver
 ) -> None:
     array = DeviceArray.of(context, ARRAY.astype(dtype))
     assert array.__dlpack_device__() == (CUDA, 0)
@@ -125,7 +127,7 @@ def test_a_capsule_tells_all(
     assert fake.calls() == []
 
 
-def test_a_copy_is_not_made_on_the_way(context: Context, fake: FakeDriver) -> None:
+def test_a_copy_is_not_made_on_the_way(context: DeviceContext, fake: FakeDriver) -> None:
     array = DeviceArray.of(context, ARRAY)
     array.__dlpack__(dl_device=(CUDA, 0), copy=False)
     with pytest.raises(BufferError, match="never copied"):
@@ -136,7 +138,7 @@ def test_a_copy_is_not_made_on_the_way(context: Context, fake: FakeDriver) -> No
         np.from_dlpack(array)
 
 
-def test_an_array_of_another_device_is_refused(context: Context, fake: FakeDriver) -> None:
+def test_an_array_of_another_device_is_refused(context: DeviceContext, fake: FakeDriver) -> None:
     array = DeviceArray.of(context, ARRAY)
     assert refusal(context, Foreign(tensor(array, device=(CUDA, 1)))) == (
         "ExchangeError: cuda: the array is on device (2, 1) of DLPack, and device (2, 0) is used "
@@ -146,7 +148,7 @@ def test_an_array_of_another_device_is_refused(context: Context, fake: FakeDrive
     assert "is on device (1, 0) of DLPack" in refusal(context, ARRAY)
 
 
-def test_an_array_with_gaps_is_refused(context: Context, fake: FakeDriver) -> None:
+def test_an_array_with_gaps_is_refused(context: DeviceContext, fake: FakeDriver) -> None:
     array = DeviceArray.of(context, ARRAY)
     assert refusal(context, Foreign(tensor(array, shape=(2, 3), strides=(12, 4)))) == (
         "ExchangeError: cuda: the array of shape (2, 3) has strides (12, 4), expected (3, 1): "
@@ -157,7 +159,7 @@ def test_an_array_with_gaps_is_refused(context: Context, fake: FakeDriver) -> No
     assert DeviceArray.view(context, ones).shape == (1, 24, 1)
 
 
-def test_what_shows_no_memory_is_refused(context: Context, fake: FakeDriver) -> None:
+def test_what_shows_no_memory_is_refused(context: DeviceContext, fake: FakeDriver) -> None:
     assert refusal(context, [1, 2]) == (
         "ExchangeError: cuda: a list shows no memory of a device; expected __dlpack__ or "
         "__cuda_array_interface__. [exchange-kind]\n"
@@ -165,7 +167,7 @@ def test_what_shows_no_memory_is_refused(context: Context, fake: FakeDriver) -> 
     )
 
 
-def test_a_capsule_that_is_none_is_refused(context: Context, fake: FakeDriver) -> None:
+def test_a_capsule_that_is_none_is_refused(context: DeviceContext, fake: FakeDriver) -> None:
     class Odd:
         def __dlpack__(self) -> object:
             return 7
@@ -176,7 +178,7 @@ def test_a_capsule_that_is_none_is_refused(context: Context, fake: FakeDriver) -
     )
 
 
-def test_a_type_without_a_name_is_refused(context: Context, fake: FakeDriver) -> None:
+def test_a_type_without_a_name_is_refused(context: DeviceContext, fake: FakeDriver) -> None:
     array = DeviceArray.of(context, ARRAY.astype(ml_dtypes.bfloat16))
     with pytest.raises(ExchangeError) as caught:
         _ = array.__cuda_array_interface__

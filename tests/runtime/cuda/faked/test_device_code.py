@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.artifact import Parameter, Size
-from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Stop, Temporary
+from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Part, Stop, Temporary
 from tilewright.runtime.cuda.device import code as device_code
 from tilewright.runtime.cuda.device.array import DeviceArray
 from tilewright.runtime.cuda.device.availability import Available, NoDevice, Unavailable
 from tilewright.runtime.cuda.device.code import DeviceCode
-from tilewright.runtime.cuda.device.context import Context, Memory
+from tilewright.runtime.cuda.device.context import DeviceContext, DeviceMemory
 from tilewright.runtime.cuda.device.loaded import Loaded
 from tilewright.runtime.cuda.driver.errors import LaunchError
 from tilewright.runtime.machine.timing import measure
@@ -51,18 +51,18 @@ ARTIFACT = CudaArtifact(
     run=Part(
         (A, PACKED, C),
         (
-            Launch("first", (2, 1, 1), (8, 1, 1), ("A", "between")),
-            Launch("second", ONE, (9, 1, 1), ("between", "packed", "C"), shared_bytes=64),
+            KernelLaunch("first", (2, 1, 1), (8, 1, 1), ("A", "between")),
+            KernelLaunch("second", ONE, (9, 1, 1), ("between", "packed", "C"), shared_bytes=64),
         ),
         (Temporary("between", FLOAT32, (10,)),),
     ),
-    prepare=Part((W, PACKED), (Launch("pack_weights", ONE, (6, 1, 1), ("W", "packed")),)),
+    prepare=Part((W, PACKED), (KernelLaunch("pack_weights", ONE, (6, 1, 1), ("W", "packed")),)),
 )
 INPUT = np.arange(8, dtype=np.float32)
 
 
 @pytest.fixture(autouse=True)
-def _device(context: Context, monkeypatch: pytest.MonkeyPatch, nvrtc: object) -> None:
+def _device(context: DeviceContext, monkeypatch: pytest.MonkeyPatch, nvrtc: object) -> None:
     found = Available(context.driver, (context.device,))
     monkeypatch.setattr(device_code, "availability", lambda: found)
 
@@ -130,8 +130,8 @@ def test_a_bound_call_is_timed_by_the_device(fake: FakeDriver) -> None:
     assert (cold.repeats, cold.median) == (1, pytest.approx(20e-6))
 
 
-def test_an_array_that_vectors_cannot_be_loaded_from_is_refused(context: Context) -> None:
-    empty = DeviceArray(Memory(context, 0x1004, 0, owner=None), (0,), np.float32)
+def test_an_array_that_vectors_cannot_be_loaded_from_is_refused(context: DeviceContext) -> None:
+    empty = DeviceArray(DeviceMemory(context, 0x1004, 0, owner=None), (0,), np.float32)
     with pytest.raises(LaunchError) as caught:
         Loaded(context, {}).bound(ARTIFACT.run, {"A": empty, "between": empty})
     assert str(caught.value) == (
@@ -152,7 +152,9 @@ def test_it_pickles_without_what_is_on_the_device(fake: FakeDriver) -> None:
 
 def test_a_size_goes_with_the_call_and_makes_its_grid(fake: FakeDriver) -> None:
     a, c = (replace(p, shape=(8,), sizes=(0,)) for p in (A, C))
-    launch = Launch("sized", (4, 1, 1), (2, 1, 1), ("A", "C", "n"), stops=(Stop(0, "n", 1, 2, 0),))
+    launch = KernelLaunch(
+        "sized", (4, 1, 1), (2, 1, 1), ("A", "C", "n"), stops=(Stop(0, "n", 1, 2, 0),)
+    )
     source = 'extern "C" __global__ void sized(const float *a, float *c, int n) { c[0] = a[n]; }'
     part = Part((a, c), (launch,), sizes=("n",))
     artifact = CudaArtifact("some", source, ARTIFACT.target, part, sizes=(Size("n", 0, 8, 0, 0),))

@@ -11,7 +11,7 @@ from tilewright.runtime.arrays import ArgumentTypeError, ArgumentValueError
 from tilewright.runtime.cuda.device import program as device_program
 from tilewright.runtime.cuda.device.array import DeviceArray
 from tilewright.runtime.cuda.device.availability import Available
-from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.context import DeviceContext
 from tilewright.runtime.cuda.toolchain.compile import compile_cuda
 from tilewright.runtime.engine.engine import Engine
 from tilewright.runtime.engine.gpu_code import GpuCode
@@ -25,7 +25,7 @@ X = np.arange(N, dtype=np.float32)
 
 
 @pytest.fixture(autouse=True)
-def _device(context: Context, monkeypatch: pytest.MonkeyPatch, nvrtc: object) -> None:
+def _device(context: DeviceContext, monkeypatch: pytest.MonkeyPatch, nvrtc: object) -> None:
     found = Available(context.driver, (context.device,))
     monkeypatch.setattr(device_program, "availability", lambda: found)
 
@@ -37,7 +37,7 @@ def made() -> Engine:
     return Engine(EngineParts(GpuCode(passed_on(), cubins), constants, report, plan))
 
 
-def empty(context: Context) -> DeviceArray:
+def empty(context: DeviceContext) -> DeviceArray:
     return DeviceArray.empty(context, (N,), np.float32)
 
 
@@ -52,7 +52,9 @@ def test_arrays_of_the_host_need_nothing_else(fake: FakeDriver) -> None:
     np.testing.assert_array_equal(engine(X), X)
 
 
-def test_arrays_of_the_device_are_used_where_they_lie(context: Context, fake: FakeDriver) -> None:
+def test_arrays_of_the_device_are_used_where_they_lie(
+    context: DeviceContext, fake: FakeDriver
+) -> None:
     engine = made()
     x, y = DeviceArray.of(context, X), empty(context)
     np.testing.assert_array_equal(engine(x), X)  # the output lies on the host
@@ -64,7 +66,9 @@ def test_arrays_of_the_device_are_used_where_they_lie(context: Context, fake: Fa
     np.testing.assert_array_equal(y.numpy(), X)
 
 
-def test_a_context_is_bound_to_arrays_of_the_device(context: Context, fake: FakeDriver) -> None:
+def test_a_context_is_bound_to_arrays_of_the_device(
+    context: DeviceContext, fake: FakeDriver
+) -> None:
     engine = made()
     x, y = DeviceArray.of(context, X), empty(context)
     bound = engine.context().bind({"x": x}, {"y": y})
@@ -75,7 +79,7 @@ def test_a_context_is_bound_to_arrays_of_the_device(context: Context, fake: Fake
     np.testing.assert_array_equal(y.numpy(), 2 * X)
 
 
-def test_another_type_or_shape_is_refused(context: Context, fake: FakeDriver) -> None:
+def test_another_type_or_shape_is_refused(context: DeviceContext, fake: FakeDriver) -> None:
     engine = made()
     with pytest.raises(ArgumentTypeError) as wrong_type:
         engine(DeviceArray.of(context, np.zeros(N, np.int32)))
@@ -85,7 +89,7 @@ def test_another_type_or_shape_is_refused(context: Context, fake: FakeDriver) ->
     assert wrong_shape.value.message == "hand: 'x' has shape (64, 1), expected (64,)."
 
 
-def test_memory_that_begins_elsewhere_is_refused(context: Context, fake: FakeDriver) -> None:
+def test_memory_that_begins_elsewhere_is_refused(context: DeviceContext, fake: FakeDriver) -> None:
     engine = made()
     wide = DeviceArray.empty(context, (N + 1,), np.float32)
     at = wide.pointer + 4
@@ -98,7 +102,7 @@ def test_memory_that_begins_elsewhere_is_refused(context: Context, fake: FakeDri
     )
 
 
-def test_an_output_has_memory_of_its_own(context: Context, fake: FakeDriver) -> None:
+def test_an_output_has_memory_of_its_own(context: DeviceContext, fake: FakeDriver) -> None:
     engine = made()
     x = DeviceArray.of(context, X)
     with pytest.raises(ArgumentValueError) as caught:

@@ -10,7 +10,7 @@ from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.runtime.cuda.device import program as device_program
 from tilewright.runtime.cuda.device.array import DeviceArray
 from tilewright.runtime.cuda.device.availability import Available
-from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.context import DeviceContext
 from tilewright.runtime.cuda.device.frame import DeviceFrame
 from tilewright.runtime.cuda.device.program import DeviceProgram
 from tilewright.runtime.cuda.driver.errors import (
@@ -35,7 +35,7 @@ W = np.ones(N, np.float32)
 
 
 @pytest.fixture(autouse=True)
-def _device(context: Context, monkeypatch: pytest.MonkeyPatch, nvrtc: object) -> None:
+def _device(context: DeviceContext, monkeypatch: pytest.MonkeyPatch, nvrtc: object) -> None:
     found = Available(context.driver, (context.device,))
     monkeypatch.setattr(device_program, "availability", lambda: found)
 
@@ -154,7 +154,9 @@ def test_arrays_of_the_host_come_and_go(fake: FakeDriver) -> None:
     assert names(fake) == ["cuGraphLaunch", "cuStreamSynchronize"] * 2
 
 
-def test_arrays_of_the_device_are_used_where_they_lie(context: Context, fake: FakeDriver) -> None:
+def test_arrays_of_the_device_are_used_where_they_lie(
+    context: DeviceContext, fake: FakeDriver
+) -> None:
     frame = ready(passed_on(), fake)
     x, y = DeviceArray.of(context, X), DeviceArray.of(context, W)
     fake.calls()
@@ -251,7 +253,7 @@ def test_a_device_without_memory_for_a_frame_says_so_and_may_be_asked_again(
     program_code.frame(1)
 
 
-def test_a_part_of_memory_lies_in_it(context: Context, fake: FakeDriver) -> None:
+def test_a_part_of_memory_lies_in_it(context: DeviceContext, fake: FakeDriver) -> None:
     memory = context.allocate(64)
     assert memory.part(16, 48).pointer == memory.pointer + 16
     with pytest.raises(DeviceUseError) as caught:

@@ -29,7 +29,7 @@ from tilewright.runtime.cuda.device import (
     program as device_program,
 )
 from tilewright.runtime.cuda.device.availability import Available
-from tilewright.runtime.cuda.device.context import Context, Stream
+from tilewright.runtime.cuda.device.context import DeviceContext, Stream
 from tilewright.runtime.cuda.device.frame import DeviceFrame
 from tilewright.runtime.cuda.toolchain.compile import Cubin
 from tilewright.runtime.model.model import Model
@@ -47,7 +47,7 @@ Check = Callable[..., str]
 
 
 @pytest.fixture(autouse=True)
-def _device(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def _device(context: DeviceContext, monkeypatch: pytest.MonkeyPatch) -> None:
     found = Available(context.driver, (context.device,))
     for module in (compile_ahead_cuda, device_code, device_program):
         monkeypatch.setattr(module, "availability", lambda: found)
@@ -174,7 +174,7 @@ def test_a_write_where_nothing_may_be_written_is_found(
 
 
 def test_a_device_without_memory_for_it_is_said(
-    fake: FakeDriver, context: Context, monkeypatch: pytest.MonkeyPatch
+    fake: FakeDriver, context: DeviceContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, kept = tiny(), constants()
     artifact = emitted(program)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.runtime.cuda.device.context import Context, DeviceKernel
+from tilewright.runtime.cuda.device.context import DeviceContext, DeviceKernel
 from tilewright.runtime.cuda.device.graph import Recording
 from tilewright.runtime.cuda.device.launch import pack
 from tilewright.runtime.cuda.driver.driver import KernelAttributes
@@ -21,7 +21,7 @@ CUBIN = Cubin("scale by 3", "compute_90", PTX, None, "NVRTC", 0.0)
 
 
 @pytest.fixture
-def kernel(context: Context) -> DeviceKernel:
+def kernel(context: DeviceContext) -> DeviceKernel:
     return context.load(CUBIN).kernel("scale")
 
 
@@ -30,7 +30,7 @@ def launches(fake: FakeDriver) -> list[str]:
 
 
 @pytest.mark.usefixtures("nvrtc")
-def test_a_cubin_of_nvrtc_is_loaded(context: Context, fake: FakeDriver) -> None:
+def test_a_cubin_of_nvrtc_is_loaded(context: DeviceContext, fake: FakeDriver) -> None:
     source = 'extern "C" __global__ void scale(float *x) { x[threadIdx.x] *= 3.0f; }'
     module = context.load(compile_cuda(source, "sm_90a"))
     assert module.kernel("scale").name == "scale"
@@ -44,7 +44,7 @@ def test_a_kernel_says_what_it_takes(kernel: DeviceKernel) -> None:
 
 
 def test_a_launch_passes_everything_on(
-    kernel: DeviceKernel, context: Context, fake: FakeDriver
+    kernel: DeviceKernel, context: DeviceContext, fake: FakeDriver
 ) -> None:
     x, y = context.allocate(64), context.allocate(64)
     arguments = pack(x, np.int32(7), y, np.float32(0.5), np.int8(-1), np.float64(2))
@@ -132,7 +132,7 @@ def test_a_launch_beyond_a_limit_is_refused_with_the_numbers(
     assert fake.calls() == []
 
 
-def test_a_module_comes_back_with_its_last_kernel(context: Context, fake: FakeDriver) -> None:
+def test_a_module_comes_back_with_its_last_kernel(context: DeviceContext, fake: FakeDriver) -> None:
     module = context.load(CUBIN)
     kernel = module.kernel("scale")
     del module
@@ -144,7 +144,7 @@ def test_a_module_comes_back_with_its_last_kernel(context: Context, fake: FakeDr
     assert fake.calls()[-1] == "cuModuleUnload"
 
 
-def test_a_kernel_that_is_not_there_is_told(context: Context, fake: FakeDriver) -> None:
+def test_a_kernel_that_is_not_there_is_told(context: DeviceContext, fake: FakeDriver) -> None:
     module = context.load(CUBIN)
     with pytest.raises(DeviceError) as caught:
         module.kernel("other")
@@ -154,7 +154,7 @@ def test_a_kernel_that_is_not_there_is_told(context: Context, fake: FakeDriver) 
     )
 
 
-def test_what_is_no_cubin_is_told(context: Context, fake: FakeDriver) -> None:
+def test_what_is_no_cubin_is_told(context: DeviceContext, fake: FakeDriver) -> None:
     with pytest.raises(DeviceError) as caught:
         context.load(replace(CUBIN, image=b"nonsense\0"))
     assert str(caught.value) == (
@@ -165,7 +165,7 @@ def test_what_is_no_cubin_is_told(context: Context, fake: FakeDriver) -> None:
 
 
 def test_recorded_work_runs_as_one(
-    kernel: DeviceKernel, context: Context, fake: FakeDriver
+    kernel: DeviceKernel, context: DeviceContext, fake: FakeDriver
 ) -> None:
     stream, memory = context.stream(), context.allocate(16)
     memory.fill(1)
@@ -191,7 +191,9 @@ def test_recorded_work_runs_as_one(
     assert fake.alive("x") == 0
 
 
-def test_a_graph_is_there_when_its_recording_has_ended(context: Context, fake: FakeDriver) -> None:
+def test_a_graph_is_there_when_its_recording_has_ended(
+    context: DeviceContext, fake: FakeDriver
+) -> None:
     with pytest.raises(DeviceUseError) as caught:
         _ = Recording(context.stream()).graph
     assert str(caught.value) == (
@@ -201,7 +203,7 @@ def test_a_graph_is_there_when_its_recording_has_ended(context: Context, fake: F
 
 
 def test_an_error_ends_a_recording_and_is_the_one_that_is_told(
-    context: Context, fake: FakeDriver
+    context: DeviceContext, fake: FakeDriver
 ) -> None:
     stream = context.stream()
     recording = Recording(stream)
@@ -217,7 +219,9 @@ def test_an_error_ends_a_recording_and_is_the_one_that_is_told(
     assert recording.graph.nodes == 1
 
 
-def test_a_graph_that_cannot_be_made_leaves_nothing(context: Context, fake: FakeDriver) -> None:
+def test_a_graph_that_cannot_be_made_leaves_nothing(
+    context: DeviceContext, fake: FakeDriver
+) -> None:
     fake.fail("cuGraphInstantiateWithFlags", 801)
     with (
         pytest.raises(DeviceError, match="making a graph failed: operation not supported"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tilewright.runtime.cuda.device import probe
-from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.context import DeviceContext
 from tilewright.runtime.cuda.device.probe import DeviceProbe
 from tilewright.runtime.machine.timing import Sampler
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("nvrtc")
 OPERATIONS = 2 * (132 * 8 * 256) * 8 * 4096  # 8 blocks for each of 132 multiprocessors
 
 
-def test_the_probe_counts_multiply_adds(context: Context, fake: FakeDriver) -> None:
+def test_the_probe_counts_multiply_adds(context: DeviceContext, fake: FakeDriver) -> None:
     """A kernel of the fake's takes 10 us."""
     made = DeviceProbe(context)
     assert made.gflops() == pytest.approx(OPERATIONS / 10e-6 / 1e9)
@@ -35,7 +35,7 @@ def test_a_reading_is_taken_when_the_clock_is_up(
     samples: list[float],
     taken: int,
     counts: float,
-    context: Context,
+    context: DeviceContext,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     left: Iterator[float] = iter(samples)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.runtime.cuda.device.context import Context, DeviceKernel, Stream
+from tilewright.runtime.cuda.device.context import DeviceContext, DeviceKernel, Stream
 from tilewright.runtime.cuda.device.timing import measure_on
 from tilewright.runtime.cuda.driver.errors import DeviceError
 
@@ -13,12 +13,12 @@ from .test_launch import CUBIN
 
 
 @pytest.fixture
-def kernel(context: Context) -> DeviceKernel:
+def kernel(context: DeviceContext) -> DeviceKernel:
     return context.load(CUBIN).kernel("scale")
 
 
 def test_a_warm_sample_is_a_graph_of_a_millisecond(
-    kernel: DeviceKernel, context: Context, fake: FakeDriver
+    kernel: DeviceKernel, context: DeviceContext, fake: FakeDriver
 ) -> None:
     timing = measure_on(
         context, lambda stream: kernel.launch((1, 1, 1), (32, 1, 1), b"", stream=stream), 0.0
@@ -36,7 +36,7 @@ def test_a_warm_sample_is_a_graph_of_a_millisecond(
 
 
 def test_a_cold_sample_is_one_call_after_the_caches_were_written(
-    kernel: DeviceKernel, context: Context, fake: FakeDriver
+    kernel: DeviceKernel, context: DeviceContext, fake: FakeDriver
 ) -> None:
     def work(stream: Stream) -> None:
         kernel.launch((1, 1, 1), (32, 1, 1), b"", stream=stream)
@@ -56,7 +56,7 @@ def test_a_cold_sample_is_one_call_after_the_caches_were_written(
 
 
 def test_a_call_of_more_than_a_millisecond_is_a_sample(
-    kernel: DeviceKernel, context: Context, fake: FakeDriver
+    kernel: DeviceKernel, context: DeviceContext, fake: FakeDriver
 ) -> None:
     def work(stream: Stream) -> None:
         for _ in range(120):
@@ -67,7 +67,7 @@ def test_a_call_of_more_than_a_millisecond_is_a_sample(
     assert timing.median == pytest.approx(1.2e-3)
 
 
-def test_a_call_that_does_nothing_ends_too(context: Context, fake: FakeDriver) -> None:
+def test_a_call_that_does_nothing_ends_too(context: DeviceContext, fake: FakeDriver) -> None:
     event = context.event()
 
     def work(stream: Stream) -> None:
@@ -77,7 +77,7 @@ def test_a_call_that_does_nothing_ends_too(context: Context, fake: FakeDriver) -
 
 
 def test_what_the_call_raises_is_told(
-    kernel: DeviceKernel, context: Context, fake: FakeDriver
+    kernel: DeviceKernel, context: DeviceContext, fake: FakeDriver
 ) -> None:
     def work(stream: Stream) -> None:
         kernel.launch((1, 1, 1), (32, 1, 1), b"", stream=stream)

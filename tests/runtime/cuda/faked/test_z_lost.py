@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.context import DeviceContext
 from tilewright.runtime.cuda.driver.errors import DeviceError
 from tilewright.runtime.cuda.toolchain.compile import Cubin
 
@@ -14,7 +14,7 @@ from ..fake_driver import FakeDriver
 from .test_launch import CUBIN
 
 
-def test_an_illegal_address_loses_the_context(context: Context) -> None:
+def test_an_illegal_address_loses_the_context(context: DeviceContext) -> None:
     fake = FakeDriver()
     assert isinstance(CUBIN, Cubin)
     kernel, memory = context.load(CUBIN).kernel("scale"), context.allocate(16)
