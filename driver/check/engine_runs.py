@@ -13,7 +13,7 @@ from typing import Protocol
 
 from ...codegen.program_artifact import HasInterface
 from ...runtime.arrays import Array
-from ...runtime.cpu.program_code import NativeProgram, CpuFrame
+from ...runtime.cpu.program_code import CpuFrame, NativeProgram
 from ...runtime.index_checks import IndexRangeError
 from ...tir.program.program import Slice
 from .fenced import Fenced, poisoned, same_bits

@@ -71,14 +71,14 @@ def test_copies_of_constants_take_turns_over_the_same_scratch_memory(
 ) -> None:
     made: list[int] = []
 
-    class Counted(native.Workspace):
+    class Counted(native.ScratchMemory):
         def __init__(self, size: int) -> None:
             made.append(size)
             super().__init__(size)
 
     a, y = np.zeros((ROWS, COLUMNS), np.float32), np.zeros((ROWS, COLUMNS), np.float32)
     code = load(b, b)
-    monkeypatch.setattr(native, "Workspace", Counted)
+    monkeypatch.setattr(native, "ScratchMemory", Counted)
     call = code.bind((a, y), 1, rotated=3)
     assert made == [192]
     code.fixed["C"][...] = 7  # of the first turn alone
