@@ -8,10 +8,12 @@ sides differ the region takes in the nodes before it and the comparison is repea
 agree or the region begins at the model's inputs.
 
 In float64 nothing of a rewrite rounds but the constants that it makes, each once, to its own type.
-Where the sides differ by more than half of a last place, how far that carries is measured: the new
-side is evaluated again with each element of these constants off by half of its last place, once all
-of them up, once up or down at random, and the sides may differ by ROUNDINGS times as much as that
-changes. A rewrite that makes no constant has nothing that rounds.
+A rewrite that makes none may take those that it drops for what they were rounded from: Gelu divides
+by the root of 2, its spelling in a model by 1.41421354. Where the sides differ by more than half of
+a last place, how far that carries is measured: the new side, or the old one where constants were
+dropped alone, is evaluated again with each element of these constants off by half of its last
+place, once all of them up, once up or down at random, and the sides may differ by ROUNDINGS times
+as much as that changes. A rewrite that neither makes nor drops a constant has nothing that rounds.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import numpy as np
 
 from ..ir.ir import Graph, GraphNode, make_graph
 from ..ops.base import Operator, ReferenceWork
-from ..types import Array, TensorType, array_of, bits_of
+from ..types import Array, Constant, TensorType, array_of, bits_of
 from .effort import check_within, effort
 from .reference import computed
 
@@ -101,7 +103,8 @@ def _compared(before: Graph, after: Graph, region: Region, seed: int) -> GraphDi
         halves = (half_last_place(array.dtype) for array in made.values())
         allowed = max([ALLOWED_FLOAT64, *halves])
         if allowed < error < np.inf:
-            allowed += ROUNDINGS * _rounding(new, made, feeds, names, seed)
+            side, rounded = (new, made) if made else (old, _dropped(old, new))
+            allowed += ROUNDINGS * _rounding(side, rounded, feeds, names, seed)
     return GraphDifference(len(names), error, allowed, worst)
 
 
@@ -118,20 +121,36 @@ def _made(before: Graph, new: _Side, names: list[str]) -> dict[str, Array]:
     }
 
 
+def _dropped(old: _Side, new: _Side) -> dict[str, Array]:
+    """The constants of floats that the old side reads and the new one does not."""
+    kept = {bits_of(constant) for constant in _read(new).values()}
+    return {
+        name: array_of(constant)
+        for name, constant in _read(old).items()
+        if old.graph.types[name].is_float and bits_of(constant) not in kept
+    }
+
+
+def _read(side: _Side) -> dict[str, Constant]:
+    """The constants that a side reads."""
+    used = {value for node in side.nodes for value in node.inputs}
+    return {name: value for name, value in side.graph.constants.items() if name in used}
+
+
 def _rounding(
-    new: _Side, made: dict[str, Array], feeds: dict[str, Array], names: list[str], seed: int
+    side: _Side, rounded: dict[str, Array], feeds: dict[str, Array], names: list[str], seed: int
 ) -> float:
     """By how much values change when these constants are off by half of their last place; what is
     infinite or NaN on one side alone is no rounding.
     """
-    if not made:
+    if not rounded:
         return 0.0
-    rest = {name: value for name, value in new.graph.constants.items() if name not in made}
-    loose = _Side(replace(new.graph, constants=rest), new.nodes)
+    rest = {name: value for name, value in side.graph.constants.items() if name not in rounded}
+    loose = _Side(replace(side.graph, constants=rest), side.nodes)
     most = 0.0
     for up in (True, False):
-        off = {name: _off(array, up, seed) for name, array in made.items()}
-        errors = _errors(new, loose, {**feeds, **off}, names)
+        off = {name: _off(array, up, seed) for name, array in rounded.items()}
+        errors = _errors(side, loose, {**feeds, **off}, names)
         most = max([most, *(error for _, error in errors if error < np.inf)])
     return most
 

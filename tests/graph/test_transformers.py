@@ -42,6 +42,16 @@ def test_an_encoder_gives_what_float64_gives() -> None:
     check_accuracy(encoder(1, STEPS), sentence())
 
 
+def test_what_a_transformer_spells_out_is_recognised() -> None:
+    """Numbers are in float32 there: they are roots and halves of last places off."""
+    for model in (encoder(1, STEPS), decoder(1, STEPS)):
+        notes = compile(model, cache=False, verify="rewrites").explain().notes
+        passes = {n.split(": ")[0]: n for n in notes if n.startswith("pass ")}
+        assert not [note for note in notes if "undone" in note]
+        for name in ("GeluRecognition", "AttentionRecognition"):
+            assert ": equal;" in passes[f"pass {name}"], passes
+
+
 def test_a_decoder_goes_on_from_its_past() -> None:
     past, ids = STEPS - 1, words(STEPS)
     whole = check_accuracy(decoder(STEPS, 0), {"ids": ids})

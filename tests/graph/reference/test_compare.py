@@ -7,9 +7,10 @@ import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph, GraphNode, rebuilt
-from tilewright.graph.ops.activation import Relu
-from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.activation import Gelu, Relu
+from tilewright.graph.ops.arithmetic import Add, Div, Mul
 from tilewright.graph.ops.base import Operator
+from tilewright.graph.ops.functions import Erf
 from tilewright.graph.ops.movement import Concat, Identity, Transpose
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.reference.compare import compare
@@ -195,3 +196,25 @@ def test_a_rewrite_that_makes_no_constant_has_nothing_that_rounds() -> None:
     before = graph_of((Mul(), "x c", "a"), (Add(), "a a", "y"))
     after = graph_of((Mul(), "x c", "a"), (Add(), "a x", "y"))
     assert compare(before, after).allowed == 1e-11
+
+
+def spelled(root: float) -> Graph:
+    """x * (1 + erf(x / root)) / 2, its numbers in float32."""
+    b = GraphBuilder("g")
+    b.input("x", X)
+    numbers = {n: b.constant(n, np.array(v, np.float32)) for n, v in (("r", root), ("one", 1.0))}
+    half = b.constant("half", np.array(0.5, np.float32))
+    grown = b.add(Add(), b.add(Erf(), b.add(Div(), "x", numbers["r"])), numbers["one"])
+    b.add(Mul(), b.add(Mul(), "x", grown), half, output="y")
+    return b.finish(("y",))
+
+
+def test_a_constant_that_is_dropped_may_stand_for_what_it_was_rounded_from() -> None:
+    b = GraphBuilder("g")
+    b.input("x", X)
+    b.add(Gelu(), "x", output="y")
+    recognised = b.finish(("y",))
+    right = compare(spelled(2**0.5), recognised)
+    assert right.equal
+    assert 1e-11 < right.error < 1e-7
+    assert not compare(spelled(2**0.5 * (1 + 1e-5)), recognised).equal
