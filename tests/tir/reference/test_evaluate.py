@@ -235,7 +235,7 @@ def test_what_is_read_inside_of_a_tensor_is_a_view_of_it(
     data = random((20,))
     axis = iter_var(Var("i"), 7, IterKind.SPATIAL)
     load = Load(Buffer("A", FLOAT32, (20,)), (axis.var * step + first,))
-    view = module.Box((axis,), (0,), (7,)).view(load, data)
+    view = module.DomainBox((axis,), (0,), (7,)).view(load, data)
     assert (view is not None) == found
     if view is not None:
         assert np.shares_memory(view, data)
