@@ -122,13 +122,25 @@ def _made(before: Graph, new: _Side, names: list[str]) -> dict[str, Array]:
 
 
 def _dropped(old: _Side, new: _Side) -> dict[str, Array]:
-    """The constants of floats that the old side reads and the new one does not."""
+    """The constants of floats that the old side reads and the new one does not, unless they are
+    what they say: 1, 0.5 or 3 was rounded from nothing.
+    """
     kept = {bits_of(constant) for constant in _read(new).values()}
     return {
         name: array_of(constant)
         for name, constant in _read(old).items()
-        if old.graph.types[name].is_float and bits_of(constant) not in kept
+        if old.graph.types[name].is_float
+        and bits_of(constant) not in kept
+        and not _is_short(array_of(constant))
     }
+
+
+def _is_short(array: Array) -> bool:
+    """Whether half of the significand is enough for each element."""
+    bits = int(-np.log2(half_last_place(array.dtype))) // 2
+    fraction, _ = np.frexp(array.astype(np.float64))
+    scaled = np.ldexp(fraction, bits)
+    return bool(np.all(scaled == np.rint(scaled)))
 
 
 def _read(side: _Side) -> dict[str, Constant]:
