@@ -35,7 +35,7 @@ from ....tir.expr import (
 )
 from ....tir.lowered import Broadcast, Ramp, Reinterpret
 from ....tir.node import Node
-from ....tir.stmt import Alloc, For, If, LetStmt, Prefetch, Seq, Stmt, Store, seq
+from ....tir.stmt import NOTHING, Alloc, For, If, LetStmt, Prefetch, Seq, Stmt, Store, seq
 from ....tir.visit import found_in, free_vars, substitute, walk
 from ...lanes import address, fits_int32, linear_in, narrow, settle
 
@@ -79,6 +79,8 @@ class VectorBody:
                 return LetStmt(self._bind(stmt.var, value), value, self.stmt(stmt.body, on))
             case Alloc():
                 return self._alloc(stmt, on)
+            case Prefetch() if stmt.buffer in self._widened:
+                return NOTHING  # a lane's own storage is near
             case Prefetch():
                 first = {self.lane: index(0)}
                 indices = tuple(simplify(substitute(i, first), self.ranges) for i in stmt.indices)
