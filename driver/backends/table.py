@@ -1,4 +1,8 @@
-"""The back end of each kind of target."""
+"""The back end of each kind of target.
+
+That of a kind which is built in stands in the module of its name, as the value of its name in
+capitals. It is imported when it is asked for: a CPU's start is shorter without the GPU's.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +15,13 @@ from ...runtime.engine.engine_code import EngineCode, Sections
 from ...tir.errors import TargetError
 from ...tir.parsing.json_reader import Reader
 from ...tir.target import Target
-from ...tir.target_kinds import GROUP, entry_point
+from ...tir.target_kinds import BUILT_IN, GROUP, entry_point
 from .backend import Backend
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from ..tuning.tuner import Tuner
-
-# module and name of each; one is imported when it is asked for: a CPU's start is shorter without
-# the GPU's
-_BUILT_IN = {
-    "c": ("c", "C"),
-    "cuda": ("cuda", "CUDA"),
-    "python": ("python", "PYTHON"),
-    "null": ("null", "NULL"),
-}
 
 
 def backend_of(target: Target) -> Backend:
@@ -39,9 +34,8 @@ def backend_named(kind: str) -> Backend:
     """The back end of a kind of target, which Target has accepted. Raises: TargetError where a
     package brings it and it does not load.
     """
-    if kind in _BUILT_IN:
-        module, name = _BUILT_IN[kind]
-        found: Backend = getattr(import_module(f".{module}", __package__), name)
+    if kind in BUILT_IN:
+        found: Backend = getattr(import_module(f".{kind}", __package__), kind.upper())
     else:
         found = _loaded(entry_point(kind))
     return found
