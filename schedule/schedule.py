@@ -227,7 +227,7 @@ class Schedule(Recorder):
 
     def set_scope(self, buffer: str, scope: Scope) -> None:
         """Keep an intermediate tensor in registers ("register"), memory of the thread ("thread"),
-        memory that the threads of a block share ("team") or memory that all share ("global").
+        memory that the threads of a block share ("shared") or memory that all share ("global").
         """
         self._take(SET_SCOPE, buffer=buffer, scope=scope)
 
@@ -238,8 +238,8 @@ class Schedule(Recorder):
         self._take(STORAGE_ALIGN, buffer=buffer, axis=axis, factor=factor, offset=offset)
 
     def swizzle(self, buffer: str) -> None:
-        """Let the same piece of neighbouring rows of a tensor in scope "team" lie in other banks of
-        shared memory, without room between the rows.
+        """Let the same piece of neighbouring rows of a tensor in scope "shared" lie in other banks
+        of shared memory, without room between the rows.
         """
         self._take(SWIZZLE, buffer=buffer)
 

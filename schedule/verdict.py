@@ -45,7 +45,7 @@ class Failure:
     """One way in which a nest is wrong.
 
     property: "P1" (coverage), "P2" (flow), "P3" (reductions), "P4" (bounds) or "P5" (races).
-    iterations: the concrete runs that show it, two where two clash; element: what they clash on.
+    iterations: the concrete runs that show it, two where two conflict; element: on which.
     """
 
     property: str

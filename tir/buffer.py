@@ -12,6 +12,13 @@ from .expr import Cast, Expr, const
 from .node import Leaf
 from .number import index_number
 
+_FORMER_SCOPES = {"team": "shared"}  # of texts and traces written before 25 November 2026
+
+
+def current_scope(name: str) -> str:
+    """The name of a scope, where it is a former one its name of today."""
+    return _FORMER_SCOPES.get(name, name)
+
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
@@ -26,7 +33,7 @@ class Alignment:
 class Buffer(Leaf):
     """A row-major array. Two Buffers are equal only when they are one object.
 
-    scope: "global" (parameters and workspace), "team" (of the threads of one block of a grid),
+    scope: "global" (parameters and workspace), "shared" (of the threads of one block of a grid),
     "thread" (private to a thread) or "register".
     origin: the tensor whose elements this buffer keeps closer, at the same logical indices; None
     for a tensor of its own.
@@ -34,7 +41,7 @@ class Buffer(Leaf):
     `shape` then has the upper bound.
     aligned: of an allocation, the axes whose strides are not dense; at most one entry for an axis,
     in order. It says where elements lie in memory: no value depends on it. The last axis is dense.
-    swizzled: of an allocation in scope "team", whether pieces of 16 bytes lie in an order that
+    swizzled: of an allocation in scope "shared", whether pieces of 16 bytes lie in an order that
     changes from row to row; no value depends on that either.
     """
 

@@ -30,7 +30,7 @@ def grid_features(kernels: Sequence[Around]) -> dict[str, float]:
         "grid: kernels": float(len(kernels)),
         "grid: blocks": math.log2(math.prod(extents(root, BLOCK_AXES))),
         "grid: threads of a block": math.log2(threads),
-        "grid: shared bytes": math.log2(1 + _bytes(largest, "team")),
+        "grid: shared bytes": math.log2(1 + _bytes(largest, "shared")),
         "grid: own bytes of a thread": math.log2(1 + _bytes(largest, "register") / threads),
         "grid: points of a thread": math.log2(1 + points),
     }

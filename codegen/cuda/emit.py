@@ -52,7 +52,7 @@ from .warp_sums import WarpSums
 
 THREAD_NAMES = dict(zip(THREAD_AXES, ("tx", "ty", "tz"), strict=True))
 RESERVED = (
-    *("tx", "ty", "tz", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "team"),
+    *("tx", "ty", "tz", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "shared"),
     *("half", "min", "max", "dim3", *BUILT_IN),
     # words of C++ that are none of C
     *("and", "and_eq", "bitand", "bitor", "catch", "char8_t", "char16_t", "char32_t", "class"),
@@ -159,7 +159,7 @@ class _KernelWriter(Statements[CudaVectors]):
             if THREAD_NAMES[axis] in used
         ]
         if self._dynamic_bytes():
-            lines.append(f"    extern __shared__ __align__({_ALIGNMENT}) unsigned char team[];")
+            lines.append(f"    extern __shared__ __align__({_ALIGNMENT}) unsigned char shared[];")
         return lines
 
     def _parameter(self, buffer: Buffer, written: bool) -> str:
@@ -319,16 +319,16 @@ class _KernelWriter(Statements[CudaVectors]):
         if buffer.scope == "global":
             raise TargetError(
                 f"cuda: '{buffer.name}' of '{self.func.name}' is memory of its own in each block; "
-                "expected scope 'team' or 'register' below loops of blocks.",
+                "expected scope 'shared' or 'register' below loops of blocks.",
                 code="cuda-scope",
-                hints=(f"sch.set_scope('{buffer.name}', 'team').",),
+                hints=(f"sch.set_scope('{buffer.name}', 'shared').",),
             )
-        if buffer.scope != "team":
+        if buffer.scope != "shared":
             self.lines.add(f"{kind} {name}[{max(1, buffer.room)}];")
         elif self._dynamic_bytes():
             listed = list(self.shared)
             offset = sum(self.shared[b] for b in listed[: listed.index(buffer)])
-            self.lines.add(f"{kind} *const {name} = ({kind} *)(team + {offset});")
+            self.lines.add(f"{kind} *const {name} = ({kind} *)(shared + {offset});")
         else:
             self.lines.add(f"__shared__ __align__({_ALIGNMENT}) {kind} {name}[{buffer.room}];")
 
@@ -338,7 +338,7 @@ def _shared_plan(root: Stmt) -> dict[Buffer, int]:
     return {
         node.buffer: -(-node.buffer.bytes // _ALIGNMENT) * _ALIGNMENT
         for node in statements(root)
-        if isinstance(node, Alloc) and node.buffer.scope == "team"
+        if isinstance(node, Alloc) and node.buffer.scope == "shared"
     }
 
 

@@ -19,7 +19,7 @@ from ..errors import Kind, refuse
 from ..nest import buffers_read, readers, root_statement, targets_of, writers
 from ..proof.forms.nest import Access
 from ..proof.relations.order import ANY, Order
-from .conflict import SEEN, clash_notes, flow_notes, runs_twice
+from .conflict import SEEN, conflict_notes, flow_notes, runs_twice
 
 
 def check_operands(
@@ -122,7 +122,7 @@ def check_ahead(func: PrimFunc, after: PrimFunc, first: Block, loop: For) -> Non
 
     operands = {target.name for b in blocks(loop) for target in targets_of(b)}
     read = [buffer.name for buffer in buffers_read(first) if buffer.name in operands]
-    notes = clash_notes(after, orders) if read else None
+    notes = conflict_notes(after, orders) if read else None
     if notes is None:
         return
     raise refuse(

@@ -1,4 +1,4 @@
-"""Two runs that would clash, found with integer sets: the witness of a refusal.
+"""Two runs that would conflict, found with integer sets: the witness of a refusal.
 
 A rule that keeps the order of reads and writes says in which orders a run of one access must not
 come before one of another. Asked of isl, exactly: a no is final, a yes comes with two iterations
@@ -28,14 +28,14 @@ from ..proof.relations.witness import element_text, iteration, runs_of
 from ..verdict import Iteration
 
 MAX_OPERATIONS = 2_000_000  # of isl: some tenths of a second
-SEEN = ", as far as can be seen"  # in a message where it cannot be told
+SEEN = " (not proved otherwise)"  # in a message where it cannot be told
 
 Orders = Callable[[Access, Access], Sequence[Order]]
 
 
 @dataclass(frozen=True, slots=True)
-class ClashingRun:
-    """A run of a block that writes or reads the element of a clash.
+class ConflictingRun:
+    """A run of a block that writes or reads the element of a conflict.
 
     sure: whether it does whatever the data are; else it may.
     """
@@ -52,11 +52,11 @@ class ClashingRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
+class Conflict:
     """Two runs that touch one element, one of them writing."""
 
-    first: ClashingRun
-    second: ClashingRun
+    first: ConflictingRun
+    second: ConflictingRun
     element: str
 
     def __str__(self) -> str:
@@ -67,9 +67,9 @@ class Clash:
         )
 
 
-def find_clash(
+def find_conflict(
     func: PrimFunc, orders: Orders, above: Equal = (), *, anywhere: bool = False
-) -> Clash | None:
+) -> Conflict | None:
     """Two runs that touch one element, one of them writing, in one of the `orders` of the two
     accesses, and of which `above` holds; None where there are none. One that is sure comes first.
 
@@ -92,28 +92,28 @@ def _limited() -> Iterator[None]:
         raise Undecided(f"it takes isl more than {MAX_OPERATIONS} operations") from error
 
 
-def clash_notes(
+def conflict_notes(
     func: PrimFunc, orders: Orders, above: Equal = (), *, anywhere: bool = False
 ) -> tuple[str, ...] | None:
-    """None where isl shows that there is no clash as of `find_clash`; else the note of a refusal
-    that names one, and no note where it cannot be told.
+    """None where isl shows that there is no conflict as of `find_conflict`; else the note of a
+    refusal that names one, and no note where it cannot be told.
     """
     try:
-        clash = find_clash(func, orders, above, anywhere=anywhere)
+        conflict = find_conflict(func, orders, above, anywhere=anywhere)
     except Undecided:
         return ()
-    return None if clash is None else (str(clash),)
+    return None if conflict is None else (str(conflict),)
 
 
-def witness(func: PrimFunc, orders: Orders, above: Equal = ()) -> Clash | None:
-    """A clash as of `find_clash`; None also where it cannot be found."""
+def witness(func: PrimFunc, orders: Orders, above: Equal = ()) -> Conflict | None:
+    """A conflict as of `find_conflict`; None also where it cannot be found."""
     try:
-        return find_clash(func, orders, above)
+        return find_conflict(func, orders, above)
     except Undecided:
         return None
 
 
-def _found(nest: Nest, orders: Orders, above: Equal, anywhere: bool) -> Clash | None:
+def _found(nest: Nest, orders: Orders, above: Equal, anywhere: bool) -> Conflict | None:
     sets = Sets(MAX_OPERATIONS, nest.func.dims)
     pairs = [
         (a, b)
@@ -132,9 +132,9 @@ def _found(nest: Nest, orders: Orders, above: Equal, anywhere: bool) -> Clash | 
         if not sets.empty(runs):
             first, second = runs_of(runs.wrap().lexmin(), one, two)
             element = element_text((a.buffer.origin or a.buffer).name, a.indices, first)
-            return Clash(
-                ClashingRun(iteration(one, first), a.write, a.exact),
-                ClashingRun(iteration(two, second), b.write, b.exact),
+            return Conflict(
+                ConflictingRun(iteration(one, first), a.write, a.exact),
+                ConflictingRun(iteration(two, second), b.write, b.exact),
                 element,
             )
     return None

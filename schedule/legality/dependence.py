@@ -39,7 +39,7 @@ from ..nest import (
 from ..proof.forms.affine import variable
 from ..proof.forms.nest import Access
 from ..proof.relations.order import ANY, Order, orders_not_before
-from .conflict import SEEN, Orders, clash_notes, in_other_iterations
+from .conflict import SEEN, Orders, conflict_notes, in_other_iterations
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _check_merged(
         "merge loops over axes of which both blocks touch the same element; compute_at computes "
         "what a reader needs.",
     )
-    notes = clash_notes(func, later, ((late, early),))
+    notes = conflict_notes(func, later, ((late, early),))
     if notes is not None:
         raise refuse(
             func,
@@ -131,7 +131,7 @@ def _check_merged(
             notes=notes,
             hints=hints,
         )
-    notes = clash_notes(func, earlier, ((early, late),))
+    notes = conflict_notes(func, earlier, ((early, late),))
     if notes is not None:  # in order still, but folded storage keeps what one iteration touches
         raise refuse(
             func,
@@ -161,7 +161,7 @@ def check_parts_together(func: PrimFunc, after: PrimFunc, loop: For) -> None:
                 return ()
             return in_other_iterations(a.statement, b.statement, loop)
 
-        notes = clash_notes(after, carried)
+        notes = conflict_notes(after, carried)
         if notes is not None:
             raise refuse(
                 func,
@@ -231,7 +231,7 @@ def _check_not_carried(
             return in_other_iterations(a.statement, b.statement, loop)
         return (ANY,) if own and a.statement.block.family == family else ()
 
-    notes = clash_notes(func, orders)
+    notes = conflict_notes(func, orders)
     if notes is None:
         return
     raise refuse(
@@ -258,8 +258,8 @@ def check_read_complete(
     for tensor in (target for target in made if target in read):
         orders = _before_complete(tensor)
         staged = tensor.origin is not None  # an iteration's own part goes on from the one before
-        notes = clash_notes(after, orders, anywhere=staged)
-        again = notes is not None and clash_notes(before, orders, anywhere=staged) is not None
+        notes = conflict_notes(after, orders, anywhere=staged)
+        again = notes is not None and conflict_notes(before, orders, anywhere=staged) is not None
         if notes is None or again:  # computed again, as before
             continue
         raise refuse(

@@ -145,7 +145,7 @@ def extents(stmt: Stmt, axes: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(max([x.extent for x in loops if x.axis == axis], default=1) for axis in axes)
 
 
-def check_team(func: PrimFunc, tensor: Buffer, loop: For, primitive: str) -> None:
+def check_shared(func: PrimFunc, tensor: Buffer, loop: For, primitive: str) -> None:
     """What is shared by the threads of a block is allocated below a loop of blocks, and outside of
     the loops of its threads.
     """
@@ -162,7 +162,7 @@ def check_team(func: PrimFunc, tensor: Buffer, loop: For, primitive: str) -> Non
         func,
         f"{primitive}: '{tensor.name}' is to be shared by the threads of a block, but {what}; "
         "expected a loop of blocks around, and the loops of threads inside.",
-        code="scope-team",
+        code="scope-shared",
         kind=Kind.LIMIT,
         hints=("bind the loop of blocks first; compute_at a loop outside of those of threads.",),
     )

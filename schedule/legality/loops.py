@@ -16,7 +16,7 @@ from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, Role
 from ...tir.visit import blocks, enclosing_path, free_vars
 from ..errors import Kind, ScheduleError, refuse
 from ..nest import bound, loops_around, loops_below, target_of, targets_of, write_indices, writes
-from .conflict import SEEN, clash_notes, witness, written_twice
+from .conflict import SEEN, conflict_notes, witness, written_twice
 from .dependence import writes_apart
 from .recurrence import check_carries_nothing
 from .tensors import allocated_in, is_private
@@ -109,7 +109,7 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
     private: list[Buffer] = []
     for block in blocks(loop.body):
         if _reduces_over(block, loop.var) and loop.extent > 1:
-            raise _clash(func, loop, block, primitive)
+            raise _conflict(func, loop, block, primitive)
         for target in targets_of(block):
             if allocated_in(loop, target):
                 continue
@@ -119,7 +119,7 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
             if primitive in ("parallel", "bind") and is_private(func, loop, target):
                 private.append(target)
             elif loop.extent > 1:
-                raise _clash(func, loop, block, primitive)
+                raise _conflict(func, loop, block, primitive)
     return tuple(dict.fromkeys(private))
 
 
@@ -128,11 +128,11 @@ def _writes_apart(func: PrimFunc, loop: For, target: Buffer) -> bool:
     isl.
     """
     return writes_apart(func, loop, target) or (
-        clash_notes(func, written_twice(target, (loop,))) is None
+        conflict_notes(func, written_twice(target, (loop,))) is None
     )
 
 
-def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleError:
+def _conflict(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleError:
     found = witness(func, written_twice(target_of(block), (loop,)))
     notes = []
     if found is not None:
@@ -147,7 +147,7 @@ def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleE
         func,
         f"{primitive}: iterations of loop '{loop.var.name}' write the same element"
         f"{'' if notes else SEEN}: block '{block.name}' {why}.",
-        code="loop-clash",
+        code="loop-conflict",
         kind=Kind.CONFLICT,
         notes=notes,
         hints=(f"choose a loop over an axis of '{block.name}' that is not reduced.",),

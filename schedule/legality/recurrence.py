@@ -18,7 +18,7 @@ from ..errors import Kind, ScheduleError, refuse
 from ..proof.forms.affine import Undecided
 from ..proof.forms.nest import Access
 from ..proof.relations.order import Order, orders_not_before
-from .conflict import Clash, Orders, find_clash, in_other_iterations
+from .conflict import Conflict, Orders, find_conflict, in_other_iterations
 
 
 def check_order(before: PrimFunc, after: PrimFunc, moved: Iterable[Block], primitive: str) -> None:
@@ -66,7 +66,7 @@ def check_carries_nothing(func: PrimFunc, loop: For, primitive: str) -> None:
 
 def carried(
     func: PrimFunc, loop: For, primitive: str, tensor: Buffer | None = None
-) -> Clash | None:
+) -> Conflict | None:
     """Two iterations of the loop of which one reads what a recurrence computes in the other.
 
     tensor: the one that is asked about; else all.
@@ -109,10 +109,10 @@ def _late(write: Access, read: Access) -> Sequence[Order]:
     return orders_not_before(write.statement, read.statement) if _own(write, read) else ()
 
 
-def _ask(before: PrimFunc, nest: PrimFunc, primitive: str, orders: Orders) -> Clash | None:
+def _ask(before: PrimFunc, nest: PrimFunc, primitive: str, orders: Orders) -> Conflict | None:
     """A write and a read of one element by a recurrence of `nest`, in one of `orders`."""
     try:
-        return find_clash(nest, orders)
+        return find_conflict(nest, orders)
     except Undecided as undecided:
         raise _unclear(before, primitive, str(undecided)) from undecided
 

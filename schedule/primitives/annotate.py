@@ -61,7 +61,7 @@ def _check_hint(func: PrimFunc, loop: For, key: str, value: int) -> None:
             "copies into shared memory of its own, then their use.",
             code="annotate-stages",
             kind=Kind.ARGUMENT,
-            hints=("compute_at puts copies below the loop, set_scope('team') shares them.",),
+            hints=("compute_at puts copies below the loop, set_scope('shared') shares them.",),
         )
     if loop.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
         raise refuse(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...tir.buffer import current_scope
 from ...tir.func import PrimFunc
 from ..legality.externs import check_loops
 from ..trace.argument_types import misfit
@@ -60,6 +61,15 @@ class _Optional(ParameterKind):
 
     def encode(self, value: object, site: StepSite) -> object:
         return value or None
+
+
+class _Scope(ParameterKind):
+    """The name of a scope of memory, which an old trace may call by a former one."""
+
+    __slots__ = ()
+
+    def decode(self, value: object, site: StepSite) -> object:
+        return current_scope(value) if isinstance(value, str) else value
 
 
 class _Loop(ParameterKind):
@@ -172,6 +182,7 @@ def _items(value: object) -> tuple[object, ...]:
 
 PLAIN = ParameterKind()
 OPTIONAL = _Optional()
+SCOPE = _Scope()
 LOOP = _Loop()
 LOOPS = _Loops()
 LOOP_PAIR = _LoopPair()

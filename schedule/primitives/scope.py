@@ -19,16 +19,16 @@ from ..legality.loops import check_no_parallel_inside, runs_over
 from ..legality.recurrence import carried
 from ..legality.tensors import check_intermediate, check_not_staged
 from ..nest import Rewrite, allocate_below, loops_around, readers, writers
-from .parameters import PLAIN, TENSOR
+from .parameters import SCOPE, TENSOR
 from .primitive import Primitive, nothing
 
-Scope = Literal["register", "thread", "team", "global"]
-SCOPES = ("register", "thread", "team", "global")
+Scope = Literal["register", "thread", "shared", "global"]
+SCOPES = ("register", "thread", "shared", "global")
 
 
 def set_scope(func: PrimFunc, buffer: Buffer, scope: Scope) -> Rewrite:
     """Keep an intermediate tensor in `scope`: registers, memory of the thread, memory that the
-    threads of a block share ("team"), or memory that all share.
+    threads of a block share ("shared"), or memory that all share.
 
     P = alloc("global"); for y: { P; C(P) }   ->   for y: { P = alloc("register"); P; C(P) }
 
@@ -42,12 +42,12 @@ def set_scope(func: PrimFunc, buffer: Buffer, scope: Scope) -> Rewrite:
     check_intermediate(func, buffer, "set_scope")
     check_not_staged(func, buffer, "set_scope")
     aligned = () if scope == "register" else buffer.aligned
-    swizzled = buffer.swizzled and scope == "team"
+    swizzled = buffer.swizzled and scope == "shared"
     moved = replace(buffer, scope=scope, aligned=aligned, swizzled=swizzled)
     if scope != "global":
         loop = _check_one_loop(func, buffer, "set_scope")
-        if scope == "team":
-            grid.check_team(func, buffer, loop, "set_scope")
+        if scope == "shared":
+            grid.check_shared(func, buffer, loop, "set_scope")
         check_no_parallel_inside(func, loop, buffer.name, "set_scope")
         func = allocate_below(func, loop.var, buffer)
     return Rewrite(func.with_body(replace_buffers(func.body, {buffer: moved})))
@@ -105,13 +105,13 @@ def _goes_on(func: PrimFunc, tensor: Buffer, loop: For, primitive: str) -> tuple
     """None where each iteration of the loop makes new elements of the tensor; else a witness, if
     one is found.
     """
-    clash = carried(func, loop, primitive, tensor)
-    if clash is None:
+    conflict = carried(func, loop, primitive, tensor)
+    if conflict is None:
         reduced = any(runs_over(b, loop.var, IterKind.REDUCE) for b in writers(func, tensor))
         if not reduced or loop.extent < 2:
             return None
-        clash = witness(func, written_twice(tensor, (loop,)))
-    return () if clash is None else (str(clash),)
+        conflict = witness(func, written_twice(tensor, (loop,)))
+    return () if conflict is None else (str(conflict),)
 
 
 def draw_set_scope(sch: ScheduleView, rng: Random) -> Arguments:
@@ -123,7 +123,7 @@ def draw_set_scope(sch: ScheduleView, rng: Random) -> Arguments:
 SET_SCOPE = Primitive(
     "set_scope",
     set_scope,
-    {"buffer": TENSOR, "scope": PLAIN},
+    {"buffer": TENSOR, "scope": SCOPE},
     gives=nothing,
     draw=draw_set_scope,
 )

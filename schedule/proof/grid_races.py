@@ -90,7 +90,7 @@ def check_grid(
     team: Team,
     pairs: Sequence[tuple[Access, Access]],
 ) -> Iterator[Finding]:
-    """The first clash of threads among pairs of accesses to one buffer, one of them writing."""
+    """The first conflict of threads among pairs of accesses to one buffer, one of them writing."""
     for one, two in pairs:
         a, b = one.statement, two.statement
         alone = _first_thread_loop(a, b) is None and None not in (
@@ -99,7 +99,7 @@ def check_grid(
         )
         if a.root != b.root or alone:
             continue
-        finding = clash(sets, team, one, two, unparted_orders(barriers, one, two))
+        finding = conflict(sets, team, one, two, unparted_orders(barriers, one, two))
         if finding is not None:
             yield finding
             return
@@ -175,7 +175,7 @@ def _apart(team: Team, one: Access, two: Access) -> Iterator[tuple[tuple[Affine,
                 yield ()
 
 
-def clash(
+def conflict(
     sets: Sets, team: Team, one: Access, two: Access, orders: Sequence[Order]
 ) -> Finding | None:
     """Two runs of different threads, in one of the orders, that touch one element; the first access

@@ -1,6 +1,6 @@
 """P5, races: what may run at once touches different cells, or only reads.
 
-- Two iterations of one parallel loop, or two lanes of a vectorized one, clash when both touch a
+- Two iterations of one parallel loop, or two lanes of a vectorized one, conflict when both touch a
   cell and one writes it.
 - At the root of a function each thread runs its share of every parallel loop, and thread 0 what is
   not in one. Between two statements there, at least one a parallel loop, that touch a cell, one
@@ -39,13 +39,13 @@ def check_races(sets: Sets, nest: Nest) -> Iterator[Finding]:
         touched.setdefault(access.buffer, []).append(access)
     for accesses in touched.values():
         if any(access.write for access in accesses):
-            yield from clashes_of_loops(sets, accesses)
-            yield from clashes_of_roots(sets, accesses)
+            yield from conflicts_of_loops(sets, accesses)
+            yield from conflicts_of_roots(sets, accesses)
             yield from check_grid(sets, nest.barriers, team, tuple(_conflicts(accesses)))
 
 
-def clashes_of_loops(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
-    """Clashes of iterations of one loop that touch one buffer."""
+def conflicts_of_loops(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
+    """Conflicts of iterations of one loop that touch one buffer."""
     inside: dict[For, list[Access]] = {}
     for access in accesses:
         for loop in access.statement.loops[len(access.fresh) :]:
@@ -55,14 +55,14 @@ def clashes_of_loops(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding
         for one, two in _conflicts(mine):
             level = one.statement.loops.index(loop)
             orders = [Order(level, sign) for sign in ("<" if one is two else "<>")]
-            found = _clash(sets, one, two, orders, f"two {AT_ONCE[loop.kind]} '{loop.var.name}'")
+            found = _conflict(sets, one, two, orders, f"two {AT_ONCE[loop.kind]} '{loop.var.name}'")
             if found is not None:
                 yield found
                 break
 
 
-def clashes_of_roots(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
-    """Clashes of statements at the root that touch one buffer and that no barrier separates."""
+def conflicts_of_roots(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
+    """Conflicts of statements at the root that touch one buffer and that no barrier separates."""
     private = accesses[0].buffer.scope != "global"
     what = "two statements with no barrier between them"
     if private:
@@ -73,7 +73,7 @@ def clashes_of_roots(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding
             continue
         found = None
         if private or a.segment == b.segment:
-            found = _clash(sets, one, two, [ANY], what)
+            found = _conflict(sets, one, two, [ANY], what)
         if found is not None:
             yield found
             return
@@ -89,7 +89,7 @@ def _conflicts(accesses: Sequence[Access]) -> Iterator[tuple[Access, Access]]:
                 yield (one, two) if one.write else (two, one)
 
 
-def _clash(
+def _conflict(
     sets: Sets, one: Access, two: Access, orders: Sequence[Order], what: str
 ) -> Finding | None:
     a, b = one.statement, two.statement

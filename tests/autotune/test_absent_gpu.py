@@ -218,7 +218,7 @@ def by_hand(sch: tw.Schedule) -> None:
     sch.bind(tx, "threadIdx.x")
     copy = sch.cache_read("C", "A")
     sch.compute_at(copy, slices)
-    sch.set_scope(copy, "team")
+    sch.set_scope(copy, "shared")
     sch.stage("C", "C", columns, "register")
 
 

@@ -33,8 +33,8 @@ def summary(*failures: Found) -> Summary:
         refused=Counter(fuse=5),
         kinds={
             "argument": Counter({"fuse-none": 1}),
-            "conflict": Counter({"loop-clash": 3}),
-            "limit": Counter({"loop-clash": 1}),
+            "conflict": Counter({"loop-conflict": 3}),
+            "limit": Counter({"loop-conflict": 1}),
         },
         present=Counter(split=8, fuse=2),
         depths=Counter({2: 4, 7: 6}),
@@ -72,9 +72,9 @@ def test_the_table_of_a_run_with_a_failure(
         "           split           12        0      80 %\n"
         "refusals   1 argument (20.0 %), 3 conflict (60.0 %), 1 limit (20.0 %)\n"
         "           rule        kind      refusals   share\n"
-        "           loop-clash  conflict         3  60.0 %\n"
+        "           loop-conflict  conflict         3  60.0 %\n"
         "           fuse-none   argument         1  20.0 %\n"
-        "           loop-clash  limit            1  20.0 %\n"
+        "           loop-conflict  limit            1  20.0 %\n"
         "depth      60 % of cases have 6 steps or more\n"
         "           2: 4, 7: 6\n"
         "proofs     10 proved\n"
@@ -99,8 +99,8 @@ def test_json_holds_the_cases_that_failed(
     assert held["applied"] == {"split": 12, "fuse": 3}
     assert held["refusals"] == {
         "argument": {"fuse-none": 1},
-        "conflict": {"loop-clash": 3},
-        "limit": {"loop-clash": 1},
+        "conflict": {"loop-conflict": 3},
+        "limit": {"loop-conflict": 1},
     }
     assert held["failures"][0]["case"] == {"function": FUNCTION, "steps": []}
 

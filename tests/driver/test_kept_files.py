@@ -41,6 +41,16 @@ def test_a_kept_trace_replays_to_the_nest_that_it_made() -> None:
     assert schedule.trace == trace
 
 
+def test_a_kept_trace_of_a_grid_replays_though_the_scope_of_a_block_had_another_name() -> None:
+    text = (KEPT / "matmul_grid_trace.json").read_text(encoding="utf-8")
+    assert '"scope": "team"' in text
+    schedule = tw.Schedule.replay(matmul(), tw.Trace.from_json(json.loads(text)))
+    kept = (KEPT / "matmul_grid_scheduled.txt").read_text(encoding="utf-8")
+    assert 'alloc(float32[24, 8], "team")' in kept
+    assert str(schedule.func) == kept.replace('"team"', '"shared"') == str(parse(kept))
+    assert '"team"' not in json.dumps(schedule.trace.to_json())
+
+
 @pytest.mark.needs_cc
 def test_the_schedules_of_a_kept_log_replay_and_build() -> None:
     log, func, target = tw.TuningLog(KEPT / "matmul_log.jsonl"), matmul(), tw.Target("c", "scalar")

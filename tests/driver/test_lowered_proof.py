@@ -123,7 +123,7 @@ def tiles(sch: tw.Schedule) -> None:
     sch.compute_at("P", i)
     for loop in (sch.loops("P")[-1], j):
         sch.bind(loop, "threadIdx.x")
-    sch.set_scope("P", "team")
+    sch.set_scope("P", "shared")
 
 
 def mirrored() -> PrimFunc:

@@ -37,7 +37,7 @@ def tiled(
             _, y, x = sch.split(each, (None, threads, threads))
             sch.bind(y, "threadIdx.y")
             sch.bind(x, "threadIdx.x")
-            sch.set_scope(copy, "team")
+            sch.set_scope(copy, "shared")
         if stages > 1:
             sch.annotate(k0, "stages", stages)
         sch.stage("C", "C", bj, "register")
@@ -68,7 +68,7 @@ def rows_shared(first: str, second: str, threads: int = 4) -> Steps:
         for block in (first, second):
             _, inside = sch.split(sch.loops(block)[-1], (None, threads))
             sch.bind(inside, "threadIdx.x")
-        sch.set_scope(first, "team")
+        sch.set_scope(first, "shared")
 
     return steps
 
@@ -134,7 +134,7 @@ def block_for_each_row(block: str, reader: str, warps: int = 4, lanes: int = 4) 
             sch.bind(loop, "threadIdx.x")
         for tensor in (vectors, parts, block):
             sch.set_scope(tensor, "register")
-        sch.set_scope(joined, "team")
+        sch.set_scope(joined, "shared")
 
     return steps
 
@@ -186,7 +186,7 @@ def products_of_warps(
             sch.bind(z, "threadIdx.z")
             sch.bind(y, "threadIdx.y")
             sch.bind(x, "threadIdx.x")
-            sch.set_scope(copy, "team")
+            sch.set_scope(copy, "shared")
             sch.storage_align(copy, 0, 32 // size, 16 // size)  # eight rows meet no bank twice
         if stages > 1:
             sch.annotate(slices, "stages", stages)

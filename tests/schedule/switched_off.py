@@ -57,7 +57,7 @@ def _innermost(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
 OFF: dict[str, list[tuple[ModuleType, str, object]]] = {
     "init-inside": [(reduction, "_check_begins_once", _no)],
     "loop-carries": [(dependence, "check_reads_own", _no)],
-    "loop-clash": [(loops, "check_independent", _none)],
+    "loop-conflict": [(loops, "check_independent", _none)],
     "merge-order": [(dependence, "check_together", _no)],
     "operand-ahead": [(completeness, "check_ahead", _no)],
     "operand-later": [(completeness, "check_operands", _no)],
@@ -137,7 +137,7 @@ def tensor_of(error: ScheduleError) -> str:
     return str(tensor)
 
 
-def clash(sch: Schedule, seed: int = 0) -> str:
+def conflict(sch: Schedule, seed: int = 0) -> str:
     """What goes wrong: the error of the checked interpreter, on the schedule or on its nest, or the
     output that differs; nothing where all is well.
     """

@@ -21,7 +21,7 @@ from tilewright.tir.instructions.tensor_intrinsics import (
 )
 
 from .programs import bag, gathered, in_instructions, packed_dots
-from .switched_off import OFF, Refusal, clash, recorded, refuted, tensor_of
+from .switched_off import OFF, Refusal, conflict, recorded, refuted, tensor_of
 
 GATHERS: tuple[Callable[[Random], PrimFunc], ...] = (
     lambda rng: gathered(rng.randint(1, 5), rng.randint(1, 9), rng.randint(1, 7)),
@@ -68,19 +68,19 @@ def run(first: int, cases: int, patch: pytest.MonkeyPatch, *, undecided: float =
 
 
 def check_witnesses(refusals: Sequence[Refusal]) -> None:
-    """Each witness is true: with the rule switched off the clash is met."""
+    """Each witness is true: with the rule switched off the conflict is met."""
     met: Counter[str] = Counter()
     for refusal in refusals:
         tensor_of(refusal.error)
         sch = refusal.applied()
         if sch is None:
             met["refused by another rule"] += 1
-        elif any(clash(sch, seed) for seed in range(3)):
+        elif any(conflict(sch, seed) for seed in range(3)):
             met["by the interpreter"] += 1
         elif "may" in refusal.error.notes[0]:
             met["not with these data"] += 1
         else:
-            assert refuted(sch), f"no clash:\n{refusal.error}\nafter it:\n{sch.func}"
+            assert refuted(sch), f"no conflict:\n{refusal.error}\nafter it:\n{sch.func}"
             met["by the proof"] += 1
     print(f"  witnesses met with the rule switched off: {dict(met)}")
     assert met["by the interpreter"] >= 0.5 * met.total()

@@ -32,7 +32,7 @@ def fetched(loop: For) -> Fetched | str:
     while isinstance(body, Alloc):
         allocated.append(body.buffer)
         body = body.body
-    shared = {buffer for buffer in allocated if buffer.scope == "team"}
+    shared = {buffer for buffer in allocated if buffer.scope == "shared"}
     if not shared:
         return "no shared memory is its own"
     listed = body.body if isinstance(body, Seq) else (body,)

@@ -145,7 +145,7 @@ class _Dealt:
             return Mismatch(
                 f"'{load.buffer.name}' is kept by each thread",
                 "factors that all threads of the warp read",
-                f"sch.set_scope('{load.buffer.name}', 'team').",
+                f"sch.set_scope('{load.buffer.name}', 'shared').",
             )
         start: list[Expr] = []
         across: list[int] = []

@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..buffer import Alignment, Buffer, array
+from ..buffer import Alignment, Buffer, array, current_scope
 from ..dim import Dim, Extent
 from ..dtype import DType
 from ..expr import TRUE, Expr, Var
@@ -202,7 +202,7 @@ class _Parser(ExprParser):
                 aligned = self.alignments(options.pop("align", None))
                 swizzled = options.pop("swizzle", None) is not None
                 if not options and aligned is not None:
-                    where = self.string(scope)
+                    where = current_scope(self.string(scope))
                     made = replace(made, aligned=aligned, swizzled=swizzled)
                     return replace(made, scope=where, origin=origin)
         raise self.error(

@@ -123,7 +123,7 @@ class Effects:
         """Both."""
         return (*self.read, *self.written)
 
-    def clash(self, other: Effects) -> bool:
+    def conflicts_with(self, other: Effects) -> bool:
         """Whether the two steps may not overlap."""
         return any(w.overlaps(t) for w in self.written for t in other.touched) or any(
             w.overlaps(t) for w in other.written for t in self.touched
@@ -242,7 +242,7 @@ def place_syncs(program: Program) -> Program:
         if isinstance(step, Sync):
             continue
         effects = _effects(functions, step)
-        if since.clash(effects):
+        if since.conflicts_with(effects):
             placed.append(Sync())
             since = _Since()
         placed.append(step)
@@ -273,8 +273,8 @@ def verify_program(program: Program) -> None:
             found = tuple(_checks_of(functions[step.function], step))
             _check_words(found, step)
             held += found
-        if since.clash(effects):
-            other = next(x for x in steps if effects.clash(_effects(functions, x)))
+        if since.conflicts_with(effects):
+            other = next(x for x in steps if effects.conflicts_with(_effects(functions, x)))
             raise IRError(
                 f"program: '{step_text(step)}' and '{step_text(other)}' touch the same memory; "
                 "expected a sync between them.",
@@ -320,7 +320,7 @@ class _Since:
         self._touched = TouchedMemory()
         self._written = TouchedMemory()
 
-    def clash(self, effects: Effects) -> bool:
+    def conflicts_with(self, effects: Effects) -> bool:
         """Whether a step may not overlap one of them."""
         return any(map(self._touched.meets, effects.written)) or any(
             map(self._written.meets, effects.touched)

@@ -265,7 +265,7 @@ def _allocation(stmt: Alloc, still: dict[Var, Interval]) -> Stmt:
 
 
 def _is_free(stmt: Stmt, buffer: Buffer) -> bool:
-    """Whether nobody asks for the form that a tensor's storage has."""
+    """Whether the layout of a tensor's storage is unconstrained."""
     return not buffer.aligned and not _is_handed(stmt, buffer)
 
 
@@ -301,7 +301,7 @@ def _place(body: Stmt, buffer: Buffer) -> Stmt:
 
 def _may_own(loop: For, buffer: Buffer) -> bool:
     """Whether an iteration of the loop may have the buffer for itself."""
-    if loop.is_of_threads and buffer.scope == "team":
+    if loop.is_of_threads and buffer.scope == "shared":
         return False
     return loop.kind in (ForKind.SERIAL, *SHARED_OUT)
 

@@ -191,5 +191,5 @@ def _mixed(buffer: Buffer, index: Expr) -> TargetError:
         f"registers: threads keep '{buffer.name}' at {print_expr(index)}, which mixes thread and "
         "serial loops; expected a sum of both.",
         code="own-mixed",
-        hints=("stage it inside of the loops of threads, or keep it in scope 'team'.",),
+        hints=("stage it inside of the loops of threads, or keep it in scope 'shared'.",),
     )

@@ -57,7 +57,7 @@ class Registers:
             places = _places(node.buffer, node.body)
             parts = _parts(node.buffer, node.body, places, tables)
             places = {key: place for key, place in places.items() if key not in parts}
-            if _clashes(places):
+            if _conflict(places):
                 return _array(node, places)
             return _named(node, places, parts) if node.buffer.shape else node
 
@@ -202,7 +202,7 @@ def _first_lane(part: Place, whole: Place) -> int | None:
     return first if part != whole else None
 
 
-def _clashes(places: Places) -> bool:
+def _conflict(places: Places) -> bool:
     """Whether two places overlap in part."""
     return any(_overlap(*pair) for pair in pairwise(places.values()))
 

@@ -29,7 +29,7 @@ class PlaceBarriers:
         earlier: list[_Shared] = []
         for statement in (s for s in statements if not isinstance(s, Barrier)):
             mine = _shared(statement)
-            if any(mine.clashes(other) for other in earlier):
+            if any(mine.conflicts_with(other) for other in earlier):
                 placed.append(Barrier())
                 earlier = []
             placed.append(statement)
@@ -50,7 +50,7 @@ class _Shared:
     written: frozenset[Buffer]
     parallel: bool
 
-    def clashes(self, other: _Shared) -> bool:
+    def conflicts_with(self, other: _Shared) -> bool:
         """Whether the two depend on each other and different threads may run them."""
         depends = self.touched & other.written or self.written & other.touched
         return bool(depends) and (self.parallel or other.parallel)

@@ -60,7 +60,7 @@ class _Access:
     axes: frozenset[str]
     dealt: frozenset[Dealt]
 
-    def clashes(self, other: _Access) -> bool:
+    def conflicts_with(self, other: _Access) -> bool:
         """Whether different threads may touch one element, one of them writing.
 
         The points of a family that set, or accumulate into, one element are of one thread: loops of
@@ -86,7 +86,7 @@ class _Placed:
 
     def follows(self, earlier: frozenset[_Access]) -> bool:
         """Whether a barrier must stand between what was done earlier and the statement."""
-        return any(one.clashes(other) for one in earlier for other in self.first)
+        return any(one.conflicts_with(other) for one in earlier for other in self.first)
 
 
 def _placed(stmt: Stmt, kept: Kept) -> _Placed:
@@ -167,8 +167,8 @@ def _collect(stmt: Stmt, loops: tuple[For, ...], kept: Kept, found: set[_Access]
 
 
 def _accesses_of(block: Block, loops: tuple[For, ...], kept: Kept) -> Iterator[_Access]:
-    """What a block touches. What its threads join the first of them sets, and any may read what
-    each of them brings.
+    """What a block touches. The first of its threads stores what they join; any may read the
+    parts.
     """
     targets = {store.buffer for store in stores(block.body)}
     alone = tuple(loop for loop in loops if joined_by(loop) is not block)

@@ -67,7 +67,7 @@ class _Parts:
         16 bytes, rows `apart` elements from each other, elements of a row `beside`.
         """
         buffer, size = factor.buffer, factor.buffer.type.bytes
-        if buffer.scope != "team" or beside != 1 or apart * size % ROW_BYTES:
+        if buffer.scope != "shared" or beside != 1 or apart * size % ROW_BYTES:
             return False
         start = _offset(buffer, factor.start)
         steps = (start.constant, *(step for _, step in start.terms))

@@ -16,8 +16,8 @@ struct Mark {
 };
 
 /* Who made accesses of one kind: the last; the last by another thread of its warp; the last by
-   another warp; the last by another block. Any that a later access clashes with is among these, or
-   one of these clashes with it as well. */
+   another warp; the last by another block. Any that a later access conflicts with is among these, or
+   one of these conflicts with it as well. */
 struct Marks {
     Mark last, in_warp, in_block, before;
 };
@@ -44,7 +44,7 @@ struct SiteSum {
 };
 
 /* A barrier of the source: how often a block passed it, and how often something needed it: accesses
-   by two threads just before it and just after it that clash without it. */
+   by two threads just before it and just after it that conflict without it. */
 struct BarrierSum {
     Number line, passed, needed;
 };
@@ -147,9 +147,9 @@ bool is_known(const Access &access, const Mark &mark)
     return mark.epoch >= (access.range.kind == SHARED ? block_epoch : 1);
 }
 
-/* An earlier access that this one clashes with unless something stands between; whether nothing
+/* An earlier access that this one conflicts with unless something stands between; whether nothing
    does. */
-bool is_clash(const Access &access, size_t at, const Mark &mark, Number action)
+bool is_conflict(const Access &access, size_t at, const Mark &mark, Number action)
 {
     if (!is_known(access, mark))
         return false;
@@ -163,13 +163,13 @@ bool is_clash(const Access &access, size_t at, const Mark &mark, Number action)
 void check_against(const Access &access, size_t at, const Marks &marks, Number action)
 {
     for (const Mark *mark : {&marks.last, &marks.in_warp, &marks.in_block, &marks.before})
-        if (is_clash(access, at, *mark, action))
+        if (is_conflict(access, at, *mark, action))
             return;
 }
 
 void check_against_all(const Access &access, size_t at)
 {
-    is_clash(access, at, access.range.cells[at].write, WRITE);
+    is_conflict(access, at, access.range.cells[at].write, WRITE);
     if (access.action != READ)
         check_against(access, at, access.range.cells[at].reads, READ);
     if (access.action != ATOMIC && access.range.has_atomics)

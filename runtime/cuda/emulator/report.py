@@ -96,8 +96,8 @@ class AccessSite:
 @dataclass(frozen=True, slots=True)
 class BarrierReport:
     """A barrier of a block. passed: by how many blocks, how often each. needed: how often two
-    threads' accesses, one just before it and one just after it, would clash without it; 0: on these
-    arrays nothing needs it.
+    threads' accesses, one just before it and one just after it, would conflict without it; 0: on
+    these arrays nothing needs it.
     """
 
     kernel: str

@@ -29,7 +29,7 @@ from ..bounds import beyond, shape_text
 from ..forms.affine import Undecided
 from ..forms.budget import Budget, used_up
 from ..forms.nest import Access
-from ..races import AT_ONCE, clashes_of_loops, clashes_of_roots
+from ..races import AT_ONCE, conflicts_of_loops, conflicts_of_roots
 from ..relations.sets import Sets
 from ..relations.witness import Finding, element_text, iteration
 from .blocks import blocks_keep_apart
@@ -129,7 +129,7 @@ class _Proof:
     # -- P5
 
     def races(self) -> Iterator[Finding]:
-        """Clashes of iterations that run at once, or of statements that no barrier parts."""
+        """Conflicts of iterations that run at once, or of statements that no barrier parts."""
         parts = tuple(_root_statements(self._func.body))
         meeting = _meeting(parts)
         shared = {b for _, part in parts for b in self._shared(part, frozenset())}
@@ -143,9 +143,9 @@ class _Proof:
             by_buffer.setdefault(access.buffer, []).append(access)
         for buffer, accesses in by_buffer.items():
             if buffer in shared and not blocks_keep_apart(accesses):
-                yield from clashes_of_loops(self.sets, accesses)
+                yield from conflicts_of_loops(self.sets, accesses)
             if buffer in meeting:
-                yield from clashes_of_roots(self.sets, accesses)
+                yield from conflicts_of_roots(self.sets, accesses)
             if buffer in of_teams:
                 table = CellTable(LoweredTeam(walk))
                 yield from check_team(lambda: self.sets, walk, table, accesses)

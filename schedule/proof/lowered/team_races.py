@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..forms.nest import Access, BarrierAt
-from ..grid_races import Threads, clash, unparted_orders
+from ..grid_races import Threads, conflict, unparted_orders
 from ..relations.order import Order
 from ..relations.sets import Sets
 from ..relations.witness import Finding
@@ -42,12 +42,12 @@ class LoweredTeam:
 def check_team(
     sets: Callable[[], Sets], walk: Touches, table: CellTable, accesses: Sequence[Access]
 ) -> Iterator[Finding]:
-    """The first clash of threads among the accesses to one buffer."""
+    """The first conflict of threads among the accesses to one buffer."""
     team = table.team
     for mine, others in _unparted(walk.barriers, accesses):
         for order in unparted_orders(walk.barriers, mine[0], others[0]):
             for one, two in _suspects(table, mine, others, order):
-                finding = clash(sets(), team, one, two, [order])
+                finding = conflict(sets(), team, one, two, [order])
                 if finding is not None:
                     yield finding
                     return

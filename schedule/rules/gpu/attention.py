@@ -245,7 +245,7 @@ def _keep(sch: Schedule, name: str, rows: int) -> None:
     they begin in banks as far apart as it reads elements of each.
     """
     tensor = target_of(sch.func.block(name))
-    sch.set_scope(tensor.name, "team")
+    sch.set_scope(tensor.name, "shared")
     sch.storage_align(tensor.name, len(tensor.shape) - 3, BANKS, THREADS // rows)
 
 
@@ -270,5 +270,5 @@ def _in_threads(sch: Schedule, name: str, ty: LoopRef, tx: LoopRef) -> None:
     """Let each thread reduce in a register, and leave the result in shared memory."""
     tensor = target_of(sch.func.block(name)).name
     _threads(sch, ty, tx)
-    sch.set_scope(tensor, "team")
+    sch.set_scope(tensor, "shared")
     sch.stage(name, tensor, tx, "register")

@@ -55,7 +55,7 @@ def fetched(
         each[-2:] = each[:-3:-1]
         sch.reorder(*each)
     deal_among(sch, each, (threads, threads), lanes)
-    sch.set_scope(copy, "team")
+    sch.set_scope(copy, "shared")
     return made
 
 

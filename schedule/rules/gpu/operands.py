@@ -189,7 +189,7 @@ def prepare(sch: Schedule) -> tuple[str, str]:
 
 
 def inline_moves(sch: Schedule, name: str) -> None:
-    """Let a block that copies read what is moved for it where it lies."""
+    """Inline the data movement that produces what a copy reads."""
     while True:
         (load,) = loads(sch.func.block(name).body)
         made = moved_for(sch.func, load.buffer)

@@ -280,7 +280,7 @@ class _RowSchedule:
         for tensor in sorted(shared, key=lambda buffer: buffer.bytes):
             left -= tensor.bytes // sch.extent(row)
             if left >= 0:
-                sch.set_scope(tensor.name, "team")
+                sch.set_scope(tensor.name, "shared")
 
 
 def _deal(sch: Schedule, group: RowGroup) -> _Deal:

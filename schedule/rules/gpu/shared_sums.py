@@ -73,7 +73,7 @@ def schedule_shared_sums(sch: Schedule, name: str, plain: Collection[str]) -> se
     if outside:
         sch.bind(sch.fuse(*outside) if len(outside) > 1 else outside[0], "blockIdx.y")
     sch.bind(columns, "blockIdx.x")
-    _of_warps(sch, copy, columns, len(rows), "team")
+    _of_warps(sch, copy, columns, len(rows), "shared")
     _of_warps(sch, parts, columns, len(rows), "register")
     tensor = target_of(block)
     user = pointwise_output(sch.func, block)

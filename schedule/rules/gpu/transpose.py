@@ -54,7 +54,7 @@ def schedule_turned(sch: Schedule, name: str) -> None:
     _, y, x = sch.split(sch.fuse(*each), (None, ROWS, SIDE))
     sch.bind(y, "threadIdx.y")
     sch.bind(x, "threadIdx.x")
-    sch.set_scope(copy, "team")
+    sch.set_scope(copy, "shared")
 
 
 def _source(block: Block) -> str:

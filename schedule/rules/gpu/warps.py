@@ -125,7 +125,7 @@ class _Tiles:
         for made in copies:
             each = sch.compute_at(made.block, slices)
             deal_among(sch, each, (self.down, self.across, WARP), made.lanes)
-            sch.set_scope(made.block, "team")
+            sch.set_scope(made.block, "shared")
             if made.by_rows:
                 sch.swizzle(made.block)
             else:  # four rows of terms, of eight words each, meet no bank twice

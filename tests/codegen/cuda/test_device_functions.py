@@ -176,12 +176,12 @@ def test_ldmatrix_gives_each_lane_two_elements_of_a_row(count: int, transposed: 
     source = f"""\
 extern "C" __global__ void f(const unsigned short* __restrict__ x, unsigned* __restrict__ out)
 {{
-    __shared__ __align__(16) unsigned short team[32 * 24];
+    __shared__ __align__(16) unsigned short shared[32 * 24];
     const int tx = (int)threadIdx.x;
     unsigned r[4] = {{0, 0, 0, 0}};
-    for (int i = 0; i < 8; ++i) team[tx * 24 + i] = x[tx * 8 + i];
+    for (int i = 0; i < 8; ++i) shared[tx * 24 + i] = x[tx * 8 + i];
     __syncwarp();
-    tw_ldmatrix_x{count}{suffix}({registers}, &team[tx * 24]);
+    tw_ldmatrix_x{count}{suffix}({registers}, &shared[tx * 24]);
     for (int i = 0; i < 4; ++i) out[i * 32 + tx] = r[i];
 }}
 """
@@ -202,16 +202,16 @@ def test_ldmatrix_feeds_mma() -> None:
 extern "C" __global__ void f(
     const uint4* __restrict__ A, const uint4* __restrict__ B, float* __restrict__ C)
 {
-    __shared__ __align__(16) unsigned short A_team[16 * 16];
-    __shared__ __align__(16) unsigned short B_team[16 * 8];
+    __shared__ __align__(16) unsigned short A_shared[16 * 16];
+    __shared__ __align__(16) unsigned short B_shared[16 * 8];
     const int tx = (int)threadIdx.x;
-    *(uint4*)&A_team[tx * 8] = A[tx];
-    if (tx < 16) *(uint4*)&B_team[tx * 8] = B[tx];
+    *(uint4*)&A_shared[tx * 8] = A[tx];
+    if (tx < 16) *(uint4*)&B_shared[tx * 8] = B[tx];
     __syncthreads();
     unsigned a0, a1, a2, a3, b0, b1;
     float c0 = 0.0f, c1 = 0.0f, c2 = 0.0f, c3 = 0.0f;
-    tw_ldmatrix_x4(a0, a1, a2, a3, &A_team[tx % 16 * 16 + tx / 16 * 8]);
-    tw_ldmatrix_x2_trans(b0, b1, &B_team[tx % 16 * 8]);
+    tw_ldmatrix_x4(a0, a1, a2, a3, &A_shared[tx % 16 * 16 + tx / 16 * 8]);
+    tw_ldmatrix_x2_trans(b0, b1, &B_shared[tx % 16 * 8]);
     tw_mma_m16n8k16_f16(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1);
     float* to = &C[tx / 4 * 8 + tx % 4 * 2];
     *(float2*)&to[0] = make_float2(c0, c1);
@@ -229,18 +229,18 @@ def test_a_copy_lands_when_its_group_is_waited_for_and_not_before(size: int, kin
     source = f"""\
 extern "C" __global__ void f(const float* __restrict__ x, float* __restrict__ out)
 {{
-    __shared__ __align__(16) float team[2][128];
+    __shared__ __align__(16) float shared[2][128];
     const int at = (int)threadIdx.x * {lanes};
-    tw_cp_async_{size}(&team[0][at], &x[at]);
+    tw_cp_async_{size}(&shared[0][at], &x[at]);
     tw_cp_async_commit();
-    tw_cp_async_{size}(&team[1][at], &x[128 + at]);
+    tw_cp_async_{size}(&shared[1][at], &x[128 + at]);
     tw_cp_async_commit();
-    *({kind}*)&out[at] = *({kind}*)&team[0][at];
+    *({kind}*)&out[at] = *({kind}*)&shared[0][at];
     tw_cp_async_wait<1>();
-    *({kind}*)&out[128 + at] = *({kind}*)&team[0][at];
-    *({kind}*)&out[256 + at] = *({kind}*)&team[1][at];
+    *({kind}*)&out[128 + at] = *({kind}*)&shared[0][at];
+    *({kind}*)&out[256 + at] = *({kind}*)&shared[1][at];
     tw_cp_async_wait<0>();
-    *({kind}*)&out[384 + at] = *({kind}*)&team[1][at];
+    *({kind}*)&out[384 + at] = *({kind}*)&shared[1][at];
 }}
 """
     x, out = np.arange(256, dtype=np.float32), np.zeros((4, 128), np.float32)
@@ -277,10 +277,10 @@ CALLS = {
     "tw_swizzled": "n[0] = tw_swizzled<2, 5, 7>(n[1]);",
     "tw_cp_async_commit": "tw_cp_async_commit();",
     "tw_cp_async_wait": "tw_cp_async_wait<1>();",
-    **{f"tw_cp_async_{n}": f"tw_cp_async_{n}(&team[0], &x[0]);" for n in (4, 8, 16)},
+    **{f"tw_cp_async_{n}": f"tw_cp_async_{n}(&shared[0], &x[0]);" for n in (4, 8, 16)},
     **{
         f"tw_ldmatrix_x{n}{end}": f"tw_ldmatrix_x{n}{end}("
-        f"{', '.join(f'r[{i}]' for i in range(n))}, &team[threadIdx.x * 4]);"
+        f"{', '.join(f'r[{i}]' for i in range(n))}, &shared[threadIdx.x * 4]);"
         for n in (1, 2, 4)
         for end in ("", "_trans")
     },
@@ -303,7 +303,7 @@ def test_nvrtc_compiles_the_ptx_of_every_function(arch: str) -> None:
     source = (
         f"{cuda_definitions(body)}\n"
         'extern "C" __global__ void f(float* x, unsigned short* h, unsigned* r, int* n)\n'
-        "{\n    __shared__ __align__(16) float team[128];\n"
-        f"    team[threadIdx.x] = 0.0f;\n{body}\n    x[1] = team[threadIdx.x];\n}}\n"
+        "{\n    __shared__ __align__(16) float shared[128];\n"
+        f"    shared[threadIdx.x] = 0.0f;\n{body}\n    x[1] = shared[threadIdx.x];\n}}\n"
     )
     assert compile_cuda(source, arch).image

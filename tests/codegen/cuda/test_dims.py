@@ -181,7 +181,7 @@ def test_a_launch_without_stops_is_what_it_was() -> None:
 STORES = """\
 def f(n: dim(1, 64), m: dim(1, 64), X: float32[n], Y: float32[m], Z: output(float32[n])):
     for i in bound(8, axis="blockIdx.x"):
-        kept = alloc(float32[8], "team")
+        kept = alloc(float32[8], "shared")
         for t in bound(8, axis="threadIdx.x"):
             kept[t] = 0.0
         BODY

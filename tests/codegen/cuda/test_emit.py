@@ -71,7 +71,7 @@ def partial_sums(rows: int, columns: int, threads: int) -> tuple[PrimFunc, Steps
         lane = next(x for x in sch.loops(made) if sch.extent(x) == threads)
         sch.reorder(lane, *[x for x in sch.loops(made)[1:] if x != lane])
         sch.bind(lane, "threadIdx.x")
-        sch.set_scope(made, "team")
+        sch.set_scope(made, "shared")
 
     return te.func(x, s, name="sums"), steps
 
@@ -249,7 +249,7 @@ def test_the_limits_of_a_block_are_refused_with_the_numbers() -> None:
 
 def test_shared_memory_beyond_the_static_limit_is_dynamic() -> None:
     kernel = built(blur(2, 8000), rows_shared("R", "Y", 256))
-    assert "extern __shared__ __align__(16) unsigned char team[];" in kernel.source
+    assert "extern __shared__ __align__(16) unsigned char shared[];" in kernel.source
     assert [launch.shared_bytes for launch in kernel.artifact.run.launches] == [64000]
 
 
@@ -261,8 +261,8 @@ def test_memory_of_a_block_that_is_not_on_the_chip_is_refused() -> None:
 
     assert message(blur(3, 4), steps) == (
         "TargetError: cuda: 'R' of 'blur' is memory of its own in each block; expected scope "
-        "'team' or 'register' below loops of blocks. [cuda-scope]\n"
-        "  Hint: sch.set_scope('R', 'team')."
+        "'shared' or 'register' below loops of blocks. [cuda-scope]\n"
+        "  Hint: sch.set_scope('R', 'shared')."
     )
 
 
@@ -273,12 +273,12 @@ def test_what_several_kernels_share_is_global_memory() -> None:
 
     nest = Schedule(chain(3, 4)).apply(steps).func
     shared = next(buffer for buffer in nest.allocations if buffer.name == "P")
-    moved = nest.with_body(replace_buffers(nest.body, {shared: replace(shared, scope="team")}))
+    moved = nest.with_body(replace_buffers(nest.body, {shared: replace(shared, scope="shared")}))
     parts = Prepared(None, lower(lower_to_nest(moved), A100))
     with pytest.raises(TargetError) as refusal:
         write_cuda(parts, A100)
     assert str(refusal.value) == (
-        "TargetError: cuda: 'P' of 'chain', in scope 'team', is shared by several kernels; "
+        "TargetError: cuda: 'P' of 'chain', in scope 'shared', is shared by several kernels; "
         "expected 'global' outside of loops of blocks. [cuda-root-scope]\n"
         "  Hint: bind the loop around all that touches it to blocks."
     )

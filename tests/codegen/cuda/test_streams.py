@@ -87,13 +87,13 @@ def test_steps_that_depend_are_in_order(body: list, most: int) -> None:
     assert [step.step for step in found] == body
     pairs = ordered(found)
     for (one, first), (other, second) in combinations(enumerate(body), 2):
-        clash = any(
+        conflict = any(
             a.overlaps(b)
             for mine, theirs in ((first, second), (second, first))
             for a in made.written(mine)
             for b in slices_of(theirs)
         )
-        assert not clash or (one, other) in pairs
+        assert not conflict or (one, other) in pairs
     assert missing_wait(made, found) is None
     for stream in range(most):
         order = order_ahead(found, stream)

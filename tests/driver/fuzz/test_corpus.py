@@ -43,15 +43,15 @@ def test_a_refusal_that_is_kept_is_that_of_the_last_step(tmp_path: Path) -> None
     vector = sch.as_step("vectorize", {"loop": k})
     unroll = sch.as_step("unroll", {"loop": k})
     case = Case(sch.original, sch.trace)
-    refused = replace(case, trace=Trace((*sch.trace.steps, vector)), refused="loop-clash")
+    refused = replace(case, trace=Trace((*sch.trace.steps, vector)), refused="loop-conflict")
     path = tmp_path / "case.py"
     path.write_text(refused.script("A case.", "It is refused."))
-    assert Case.read(path).refused == "loop-clash"
+    assert Case.read(path).refused == "loop-conflict"
     assert failure_of(Case.read(path), compiled=False) is None
     other = failure_of(replace(refused, refused="loop-kind"), compiled=False)
     assert str(other).startswith("refusal: ScheduleError: vectorize: iterations of loop 'k'")
     assert str(other).endswith("; expected 'loop-kind'")
     applied = replace(refused, trace=Trace((*sch.trace.steps, unroll)))
     assert str(failure_of(applied, compiled=False)) == (
-        "refusal: the last step applies; expected the error 'loop-clash'"
+        "refusal: the last step applies; expected the error 'loop-conflict'"
     )

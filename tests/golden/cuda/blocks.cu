@@ -30,7 +30,7 @@
  * set_scope("S_rf", scope="register")
  * set_scope("S_rf_1", scope="register")
  * set_scope("S", scope="register")
- * set_scope("S_rf_2", scope="team")
+ * set_scope("S_rf_2", scope="shared")
  */
 
 extern "C" __global__ void __launch_bounds__(128)

@@ -6,7 +6,7 @@
  * bind(j_1, axis="threadIdx.x")
  * j_0, j_1 = split(j, factors=(None, 4), tail="guard")
  * bind(j_1, axis="threadIdx.x")
- * set_scope("R", scope="team")
+ * set_scope("R", scope="shared")
  */
 
 extern "C" __global__ void __launch_bounds__(4)

@@ -16,14 +16,14 @@
  * 0_1_0, 0_1_1, 0_1_2 = split(0_1, factors=(None, 4, 4), tail="guard")
  * bind(0_1_1, axis="threadIdx.y")
  * bind(0_1_2, axis="threadIdx.x")
- * set_scope("A_cache", scope="team")
+ * set_scope("A_cache", scope="shared")
  * B_cache = cache_read("C", "B")
  * 0, 1 = compute_at("B_cache", k_0)
  * 0_1 = fuse(0, 1)
  * 0_1_0, 0_1_1, 0_1_2 = split(0_1, factors=(None, 4, 4), tail="guard")
  * bind(0_1_1, axis="threadIdx.y")
  * bind(0_1_2, axis="threadIdx.x")
- * set_scope("B_cache", scope="team")
+ * set_scope("B_cache", scope="shared")
  * stage("C", "C", j_0, scope="register")
  */
 

@@ -6,7 +6,7 @@
  * bind(i, axis="blockIdx.x")
  * reorder(k_1, i, k)
  * bind(k_1, axis="threadIdx.x")
- * set_scope("S_rf", scope="team")
+ * set_scope("S_rf", scope="shared")
  */
 
 extern "C" __global__ void __launch_bounds__(4)

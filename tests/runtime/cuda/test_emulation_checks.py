@@ -61,33 +61,33 @@ def site(report: EmulationReport, buffer: str, action: str) -> AccessSite:
 
 def test_a_removed_barrier_is_a_race_of_write_and_read() -> None:
     body = """\
-    __shared__ float team[64];
-    team[tx] = x[tx];
+    __shared__ float tile[64];
+    tile[tx] = x[tx];
     {barrier}
-    out[tx] = team[63 - tx];
+    out[tx] = tile[63 - tx];
 """
     assert check(body.format(barrier="__syncthreads();"))
     report = check(body.format(barrier=""))
     assert str(report) == (
-        "unwritten in 'f' at team[63], 32 times\n"
-        "  thread (0, 0, 0) of block (0, 0, 0) reads, line 7: out[tx] = team[63 - tx];\n"
-        "race in 'f' at team[32], 32 times\n"
-        "  thread (31, 0, 0) of block (0, 0, 0) reads, line 7: out[tx] = team[63 - tx];\n"
-        "  thread (32, 0, 0) of block (0, 0, 0) writes, line 5: team[tx] = x[tx];\n"
-        "race in 'f' at team[31], 32 times\n"
-        "  thread (31, 0, 0) of block (0, 0, 0) writes, line 5: team[tx] = x[tx];\n"
-        "  thread (32, 0, 0) of block (0, 0, 0) reads, line 7: out[tx] = team[63 - tx];"
+        "unwritten in 'f' at tile[63], 32 times\n"
+        "  thread (0, 0, 0) of block (0, 0, 0) reads, line 7: out[tx] = tile[63 - tx];\n"
+        "race in 'f' at tile[32], 32 times\n"
+        "  thread (31, 0, 0) of block (0, 0, 0) reads, line 7: out[tx] = tile[63 - tx];\n"
+        "  thread (32, 0, 0) of block (0, 0, 0) writes, line 5: tile[tx] = x[tx];\n"
+        "race in 'f' at tile[31], 32 times\n"
+        "  thread (31, 0, 0) of block (0, 0, 0) writes, line 5: tile[tx] = x[tx];\n"
+        "  thread (32, 0, 0) of block (0, 0, 0) reads, line 7: out[tx] = tile[63 - tx];"
     )
 
 
 def test_a_removed_barrier_at_a_loops_end_is_a_race_of_read_and_write() -> None:
     body = """\
-    __shared__ float team[64];
+    __shared__ float tile[64];
     float sum = 0.0f;
     for (int i = 0; i < 8; ++i) {{
-        team[tx] = x[i * 64 + tx];
+        tile[tx] = x[i * 64 + tx];
         __syncthreads();
-        sum += team[63 - tx];
+        sum += tile[63 - tx];
         {barrier}
     }}
     out[tx] = sum;
@@ -131,10 +131,10 @@ def test_atomic_sums_do_not_race_with_each_other_but_with_plain_accesses() -> No
 
 def test_syncwarp_orders_a_warp_and_not_two() -> None:
     body = """\
-    __shared__ float team[64];
-    team[tx] = x[tx];
+    __shared__ float tile[64];
+    tile[tx] = x[tx];
     {meet}
-    out[tx] = team[tx ^ {mask}];
+    out[tx] = tile[tx ^ {mask}];
 """
     assert check(body.format(meet="__syncwarp();", mask=31))
     assert races(check(body.format(meet="__syncwarp();", mask=32))) == {(5, 7), (7, 5)}
@@ -149,10 +149,10 @@ def test_neighbouring_bytes_do_not_race() -> None:
     head = 'extern "C" __global__ void f(const signed char* x, signed char* out)\n{\n'
     bytes_ = np.arange(64, dtype=np.int8)
     body = """\
-    __shared__ signed char team[64];
-    team[tx] = x[tx];
+    __shared__ signed char tile[64];
+    tile[tx] = x[tx];
     __syncthreads();
-    out[tx] = team[63 - tx];
+    out[tx] = tile[63 - tx];
 """
     out = np.zeros(64, np.int8)
     assert check(body, x=bytes_, out=out, head=head)
@@ -166,7 +166,7 @@ def test_neighbouring_bytes_do_not_race() -> None:
         ("if (64 * bx + tx < 100) out[tx + 37] = x[64 * bx + tx];", "out", 100),
         ("out[tx - 1] = x[tx];", "out", -1),
         ("const float4 v = *(const float4*)&x[tx * 4]; if (v.x > 0.0f) out[tx] = v.y;", "x", 100),
-        ("__shared__ float team[64]; team[tx + 1] = x[tx]; out[tx] = team[tx + 1];", "team", 64),
+        ("__shared__ float tile[64]; tile[tx + 1] = x[tx]; out[tx] = tile[tx + 1];", "tile", 64),
     ],
 )
 def test_a_missing_bound_is_found_before_it_does_harm(body: str, buffer: str, element: int) -> None:
@@ -178,28 +178,28 @@ def test_a_missing_bound_is_found_before_it_does_harm(body: str, buffer: str, el
 
 def test_shared_memory_of_a_launch_ends_where_the_launch_says() -> None:
     body = """\
-    extern __shared__ __align__(16) unsigned char team[];
-    float* mine = (float*)team;
+    extern __shared__ __align__(16) unsigned char tile[];
+    float* mine = (float*)tile;
     mine[tx] = x[tx];
     out[tx] = mine[tx];
 """
     assert check(body, shared_bytes=256)
     finding = only(check(body, shared_bytes=252), "out-of-bounds")
-    assert (finding.buffer, finding.element) == ("team", 252)
+    assert (finding.buffer, finding.element) == ("tile", 252)
 
 
 def test_shared_memory_that_nobody_wrote_is_not_read() -> None:
     body = """\
-    __shared__ float team[64];
-    if (tx < {n}) team[tx] = x[tx];
+    __shared__ float tile[64];
+    if (tx < {n}) tile[tx] = x[tx];
     __syncthreads();
-    out[64 * bx + tx] = team[tx];
+    out[64 * bx + tx] = tile[tx];
 """
     assert check(body.format(n=64), grid=2)
     finding = only(check(body.format(n=60), grid=2), "unwritten")
     assert str(finding) == (
-        "unwritten in 'f' at team[60], 8 times\n"
-        "  thread (60, 0, 0) of block (0, 0, 0) reads, line 7: out[64 * bx + tx] = team[tx];"
+        "unwritten in 'f' at tile[60], 8 times\n"
+        "  thread (60, 0, 0) of block (0, 0, 0) reads, line 7: out[64 * bx + tx] = tile[tx];"
     )
 
 
@@ -232,16 +232,16 @@ extern "C" __global__ void use(const float* __restrict__ made, float* out)
 
 
 DOUBLE_BUFFER = """\
-    __shared__ __align__(16) float team[2][256];
+    __shared__ __align__(16) float tile[2][256];
     float sum = 0.0f;
-    tw_cp_async_16(&team[0][tx * 4], &x[tx * 4]);
+    tw_cp_async_16(&tile[0][tx * 4], &x[tx * 4]);
     tw_cp_async_commit();
     for (int i = 0; i < 4; ++i) {{
-        if (i < 3) tw_cp_async_16(&team[(i + 1) % 2][tx * 4], &x[(i + 1) * 256 + tx * 4]);
+        if (i < 3) tw_cp_async_16(&tile[(i + 1) % 2][tx * 4], &x[(i + 1) * 256 + tx * 4]);
         tw_cp_async_commit();
         tw_cp_async_wait<{pending}>();
         {landed}
-        sum += team[i % 2][255 - tx];
+        sum += tile[i % 2][255 - tx];
         {read}
     }}
     out[tx] = sum;
@@ -262,7 +262,7 @@ def test_a_wrong_wait_count_is_data_that_is_read_too_early() -> None:
     assert "early" in kinds
     early = next(finding for finding in report.findings if finding.kind == "early")
     assert (early.buffer, early.parties[0].action, early.parties[1].action) == (
-        *("team", "writes", "reads"),
+        *("tile", "writes", "reads"),
     )
     assert "tw_cp_async_16" in early.parties[0].text
     assert early.parties[1].line == 13
@@ -353,10 +353,10 @@ def test_an_array_that_is_read_only_is_not_written() -> None:
 
 
 TRANSPOSE = """\
-    __shared__ float team[32 * {row}];
-    for (int i = 0; i < 32; ++i) team[i * {row} + {write}] = x[i * 32 + tx];
+    __shared__ float tile[32 * {row}];
+    for (int i = 0; i < 32; ++i) tile[i * {row} + {write}] = x[i * 32 + tx];
     __syncwarp();
-    for (int i = 0; i < 32; ++i) out[i * 32 + tx] = team[tx * {row} + {read}];
+    for (int i = 0; i < 32; ++i) out[i * 32 + tx] = tile[tx * {row} + {read}];
 """
 
 
@@ -369,10 +369,10 @@ def test_bank_conflicts_of_a_transpose(row: int, write: str, read: str, degree: 
     report = check(TRANSPOSE.format(row=row, write=write, read=read), x=x, out=out, block=32)
     assert report, str(report)
     np.testing.assert_array_equal(out.reshape(32, 32), x.reshape(32, 32).T)
-    found = site(report, "team", "reads")
+    found = site(report, "tile", "reads")
     assert found.bank_conflict_degree == degree
     assert (found.requests, found.parts, found.least) == (32, 32 * degree, 32)
-    assert site(report, "team", "writes").bank_conflict_degree == 1
+    assert site(report, "tile", "writes").bank_conflict_degree == 1
 
 
 def test_a_wrong_swizzle_shows_in_the_values_or_in_the_conflicts() -> None:
@@ -383,7 +383,7 @@ def test_a_wrong_swizzle_shows_in_the_values_or_in_the_conflicts() -> None:
     weak = TRANSPOSE.format(row=32, write="(tx ^ (i & 3))", read="(i ^ (tx & 3))")
     report = check(weak, x=x, out=out, block=32)
     np.testing.assert_array_equal(out.reshape(32, 32), x.reshape(32, 32).T)
-    assert site(report, "team", "reads").bank_conflict_degree == 8
+    assert site(report, "tile", "reads").bank_conflict_degree == 8
 
 
 @pytest.mark.parametrize(
@@ -399,16 +399,16 @@ def test_a_swizzle_of_rows_that_ldmatrix_loads(
     stored: str, loaded: str, right: bool, degree: int
 ) -> None:
     body = f"""\
-    __shared__ __align__(16) unsigned short team[16 * 64];
+    __shared__ __align__(16) unsigned short tile[16 * 64];
     for (int i = tx; i < 128; i += 32) {{
         const int row = i / 8;
-        *(uint4*)&team[row * 64 + ((i % 8) ^ ({stored})) * 8] = ((const uint4*)x)[i];
+        *(uint4*)&tile[row * 64 + ((i % 8) ^ ({stored})) * 8] = ((const uint4*)x)[i];
     }}
     __syncwarp();
     for (int k = 0; k < 8; k += 2) {{
         const int row = tx % 16;
         unsigned a0, a1, a2, a3;
-        tw_ldmatrix_x4(a0, a1, a2, a3, &team[row * 64 + ((k + tx / 16) ^ ({loaded})) * 8]);
+        tw_ldmatrix_x4(a0, a1, a2, a3, &tile[row * 64 + ((k + tx / 16) ^ ({loaded})) * 8]);
         ((uint4*)out)[k / 2 * 32 + tx] = make_uint4(a0, a1, a2, a3);
     }}
 """
@@ -418,26 +418,26 @@ def test_a_swizzle_of_rows_that_ldmatrix_loads(
     # lane, register, element -> row, column of each 16 by 16 part
     expected = x.reshape(2, 8, 4, 2, 4, 2).transpose(2, 1, 4, 3, 0, 5)
     assert np.array_equal(out.reshape(expected.shape), expected) == right
-    assert site(report, "team", "reads").bank_conflict_degree == degree
+    assert site(report, "tile", "reads").bank_conflict_degree == degree
 
 
 def test_wide_requests_go_by_parts_of_a_warp() -> None:
     body = """\
-    __shared__ __align__(16) float team[2048];
-    for (int i = tx; i < 2048; i += 32) team[i] = x[i];
+    __shared__ __align__(16) float tile[2048];
+    for (int i = tx; i < 2048; i += 32) tile[i] = x[i];
     __syncwarp();
-    const float4 row = *(float4*)&team[tx * {stride}];
-    const float2 half = *(float2*)&team[tx * 2];
+    const float4 row = *(float4*)&tile[tx * {stride}];
+    const float2 half = *(float2*)&tile[tx * 2];
     out[tx] = row.x + half.x;
 """
     report = check(body.format(stride=4), block=32)
-    wide, half = (s for s in report.sites if s.buffer == "team" and s.action == "reads")
+    wide, half = (s for s in report.sites if s.buffer == "tile" and s.action == "reads")
     assert (wide.bytes, wide.parts, wide.least, wide.worst) == (16, 4, 4, 1)
     assert (half.bytes, half.parts, half.least, half.worst) == (8, 2, 2, 1)
     wide, _ = (
         s
         for s in check(body.format(stride=32), block=32).sites
-        if s.buffer == "team" and s.action == "reads"
+        if s.buffer == "tile" and s.action == "reads"
     )
     assert (wide.parts, wide.worst) == (32, 8)
 
@@ -455,26 +455,26 @@ def test_sectors_of_a_request(index: str, sectors: int, least: int, efficiency: 
 
 def test_a_shared_array_is_known_by_its_own_name_and_its_elements_by_their_size() -> None:
     body = """\
-    __shared__ unsigned short team_0[64];
-    { __shared__ unsigned short team_0[64]; team_0[tx] = 2; out[tx] = team_0[tx]; }
-    team_0[tx] = 1;
-    out[tx] = team_0[tx + 64];
+    __shared__ unsigned short tile_0[64];
+    { __shared__ unsigned short tile_0[64]; tile_0[tx] = 2; out[tx] = tile_0[tx]; }
+    tile_0[tx] = 1;
+    out[tx] = tile_0[tx + 64];
 """
     finding = only(check(body), "out-of-bounds")
-    assert (finding.buffer, finding.element) == ("team_0", 64)
+    assert (finding.buffer, finding.element) == ("tile_0", 64)
 
 
 def test_a_barrier_that_nothing_needs_is_told_from_one_that_something_needs() -> None:
     body = """\
-    __shared__ float team[64];
+    __shared__ float tile[64];
     for (int i = 0; i < 8; ++i) {
-        team[tx] = x[i * 64 + tx];
+        tile[tx] = x[i * 64 + tx];
         __syncthreads();
-        out[i * 64 + tx] = team[63 - tx];
+        out[i * 64 + tx] = tile[63 - tx];
         __syncthreads();
     }
     __syncthreads();
-    out[512 + tx] = team[63 - tx];
+    out[512 + tx] = tile[63 - tx];
 """
     report = check(body, grid=1)
     assert report

@@ -23,10 +23,10 @@ THREADS = 80
 SOURCE = """\
 extern "C" __global__ void program(const int* __restrict__ steps, int n, const float* x)
 {
-    __shared__ float team[1];
+    __shared__ float tile[1];
     const int tx = (int)threadIdx.x;
     float seen = 0.0f;
-    if (tx == 79) team[0] = 1.0f;
+    if (tx == 79) tile[0] = 1.0f;
     __syncthreads();
     for (int i = 0; i < n; ++i) {
         const int kind = steps[2 * i];
@@ -36,9 +36,9 @@ extern "C" __global__ void program(const int* __restrict__ steps, int n, const f
         else if (kind == 6) __syncthreads();
         else if (kind == 7) __syncwarp();
         else if (steps[2 * i + 1] == tx) {
-            if (kind == 0) seen = team[0];
-            else if (kind == 1) team[0] = seen;
-            else tw_cp_async_4(&team[0], &x[0]);
+            if (kind == 0) seen = tile[0];
+            else if (kind == 1) tile[0] = seen;
+            else tw_cp_async_4(&tile[0], &x[0]);
         }
     }
 }
@@ -72,7 +72,7 @@ def comes_before(program: list[Step], one: int, first: int, other: int, second: 
     return BARRIER in between or (first // 32 == second // 32 and WARP_BARRIER in between)
 
 
-def clash(program: list[Step], one: int, other: int) -> bool:
+def conflict(program: list[Step], one: int, other: int) -> bool:
     first, second = program[one], program[other]
     if first.kind == second.kind == READ:
         return False
@@ -94,12 +94,12 @@ steps = st.builds(
 
 @settings(max_examples=250)
 @given(st.lists(steps, min_size=2, max_size=12))
-def test_an_access_and_a_copy_clash_just_where_nothing_orders_them(program: list[Step]) -> None:
+def test_an_access_and_a_copy_conflict_just_where_nothing_orders_them(program: list[Step]) -> None:
     table = np.array([[step.kind, step.thread] for step in program], np.int32)
     arrays = {"steps": table, "x": np.zeros(1, np.float32)}
     launch = flat("program", 1, THREADS, ("steps", "count", "x"))
     report = emulate(SOURCE, [launch], {**arrays, "count": len(program)}, checked=True)
     assert {finding.kind for finding in report.findings} <= {"race", "early"}
     touches = [index for index, step in enumerate(program) if step.kind <= COPY]
-    expected = any(clash(program, one, other) for one, other in combinations(touches, 2))
+    expected = any(conflict(program, one, other) for one, other in combinations(touches, 2))
     assert bool(report) != expected, str(report)

@@ -23,7 +23,7 @@ THREADS, BLOCKS = 80, 3
 SOURCE = """\
 extern "C" __global__ void program(const int* __restrict__ steps, int n, float* cell)
 {
-    __shared__ float team[1];
+    __shared__ float tile[1];
     const int tx = (int)threadIdx.x, bx = (int)blockIdx.x;
     float seen = 0.0f;
     for (int i = 0; i < n; ++i) {
@@ -31,7 +31,7 @@ extern "C" __global__ void program(const int* __restrict__ steps, int n, float* 
         if (kind == 3) __syncthreads();
         else if (kind == 4) __syncwarp();
         else if (steps[4 * i + 1] == bx && steps[4 * i + 2] == tx) {
-            float* where = steps[4 * i + 3] ? &team[0] : &cell[0];
+            float* where = steps[4 * i + 3] ? &tile[0] : &cell[0];
             if (kind == 0) seen = *where;
             else if (kind == 1) *where = seen;
             else atomicAdd(where, 1.0f);
@@ -49,7 +49,7 @@ class Step:
     shared: bool
 
 
-def clash(program: list[Step], one: int, other: int) -> bool:
+def conflict(program: list[Step], one: int, other: int) -> bool:
     """Whether two accesses of a program race, by the definition."""
     first, second = program[one], program[other]
     if first.shared != second.shared or {first.kind, second.kind} in ({READ}, {ADD}):
@@ -65,7 +65,7 @@ def clash(program: list[Step], one: int, other: int) -> bool:
 
 def has_race(program: list[Step]) -> bool:
     accesses = [index for index, step in enumerate(program) if step.kind < BARRIER]
-    return any(clash(program, one, other) for one, other in combinations(accesses, 2))
+    return any(conflict(program, one, other) for one, other in combinations(accesses, 2))
 
 
 def needed_barriers(program: list[Step]) -> int:
@@ -76,7 +76,7 @@ def needed_barriers(program: list[Step]) -> int:
         between = [i for i in range(one, other) if program[i].kind == BARRIER]
         if max(first.kind, second.kind) < BARRIER and len(between) == 1:
             without = [step for step in program[one : other + 1] if step.kind != BARRIER]
-            if first.block == second.block and clash(without, 0, len(without) - 1):
+            if first.block == second.block and conflict(without, 0, len(without) - 1):
                 found.add((first.block, between[0]))
     return len(found)
 

@@ -19,11 +19,11 @@ SOURCE = """\
 extern "C" __global__ void gather(
     const {kind}* __restrict__ x, const int* __restrict__ at, {kind}* out)
 {{
-    __shared__ {kind} team[512];
+    __shared__ {kind} tile[512];
     const int tx = (int)threadIdx.x;
-    for (int i = tx; i < 512; i += (int)blockDim.x) team[i] = x[i];
+    for (int i = tx; i < 512; i += (int)blockDim.x) tile[i] = x[i];
     __syncthreads();
-    if (at[tx] >= 0) out[tx] = team[at[tx]];
+    if (at[tx] >= 0) out[tx] = tile[at[tx]];
     if (at[tx] >= 0)
         out[64 + tx] = x[at[tx]];
 }}
@@ -77,8 +77,8 @@ def test_requests_cost_what_their_addresses_say(kind: str, dtype: str) -> None:
         report = emulate(source, [flat("gather", 1, lanes, tuple(arrays))], arrays, checked=True)
         assert report, str(report)
         elements = [(lane, int(index)) for lane, index in enumerate(at) if index >= 0]
-        team = next(s for s in report.sites if (s.buffer, s.action) == ("team", "reads"))
+        tile = next(s for s in report.sites if (s.buffer, s.action) == ("tile", "reads"))
         x = next(s for s in report.sites if (s.buffer, s.line) == ("x", 10))
-        assert (team.requests, x.requests) == (1, 1)
-        assert seen(team) == of_shared(elements, size)
+        assert (tile.requests, x.requests) == (1, 1)
+        assert seen(tile) == of_shared(elements, size)
         assert seen(x) == of_global(elements, size)

@@ -70,19 +70,19 @@ PIPELINE = """\
 extern "C" __global__ void __launch_bounds__(64) rows(
     const float* __restrict__ x, float* __restrict__ y)
 {{
-    __shared__ __align__(16) float team[3][256];
+    __shared__ __align__(16) float tile[3][256];
     const int tx = (int)threadIdx.x;
     float sum = 0.0f;
     for (int stage = 0; stage < 2; ++stage) {{
-        tw_cp_async_16(&team[stage][tx * 4], &x[stage * 256 + tx * 4]);
+        tw_cp_async_16(&tile[stage][tx * 4], &x[stage * 256 + tx * 4]);
         tw_cp_async_commit();
     }}
     tw_cp_async_wait<1>();
     __syncthreads();
     for (int i = 0; i < 8; ++i) {{
-        if (i < 6) tw_cp_async_16(&team[(i + 2) % 3][tx * 4], &x[(i + 2) * 256 + tx * 4]);
+        if (i < 6) tw_cp_async_16(&tile[(i + 2) % 3][tx * 4], &x[(i + 2) * 256 + tx * 4]);
         {before}
-        sum += team[i % 3][255 - tx];
+        sum += tile[i % 3][255 - tx];
         tw_cp_async_wait<1>();
         {after}
         __syncthreads();
@@ -100,7 +100,7 @@ def test_a_group_that_is_committed_after_the_wait_is_not_waited_for() -> None:
     assert "early" in kinds(report)
     early = next(finding for finding in report.findings if finding.kind == "early")
     assert [party.line for party in early.parties] == [8, 16]
-    assert (early.buffer, early.parties[1].action) == ("team", "reads")
+    assert (early.buffer, early.parties[1].action) == ("tile", "reads")
     assert check(PIPELINE.format(before=commit, after=""), launch, {"x": x, "y": y})
     np.testing.assert_array_equal(y, x[:, ::-1][:, :64].sum(0))
 
@@ -180,19 +180,19 @@ SUM = """\
 extern "C" __global__ void __launch_bounds__(128) sum(
     const float* __restrict__ x, float* __restrict__ y)
 {{
-    __shared__ volatile float team[128];
+    __shared__ volatile float tile[128];
     const int tx = (int)threadIdx.x;
-    team[tx] = x[tx];
+    tile[tx] = x[tx];
     __syncthreads();
-    if (tx < 64) team[tx] = team[tx] + team[tx + 64];
+    if (tx < 64) tile[tx] = tile[tx] + tile[tx + 64];
     __syncthreads();
     if (tx < 32) {{
-        float mine = team[tx] + team[tx + 32];
+        float mine = tile[tx] + tile[tx + 32];
         for (int i = 16; i > 0; i /= 2) {{
             {meet}
-            team[tx] = mine;
+            tile[tx] = mine;
             {meet}
-            if (tx < i) mine = mine + team[tx + i];
+            if (tx < i) mine = mine + tile[tx + i];
         }}
         if (tx == 0) y[0] = mine;
     }}

@@ -42,7 +42,7 @@ def test_a_tiled_product_of_any_size_is_right_and_proved(shape: tuple[int, int, 
 
 def test_threads_share_what_a_block_computes_before() -> None:
     sch = scheduled(blur(3, 9), rows_shared("R", "Y"))
-    assert '"team"' in body_of(sch)
+    assert '"shared"' in body_of(sch)
     assert tw.prove(sch, H100).status == "proved"
 
 
@@ -87,16 +87,16 @@ def _parallel(sch: Schedule) -> None:
     sch.bind(j, "threadIdx.x")
 
 
-def _team_outside(sch: Schedule) -> None:
+def _shared_outside(sch: Schedule) -> None:
     sch.compute_at("R", sch.loops("Y")[0])
-    sch.set_scope("R", "team")
+    sch.set_scope("R", "shared")
 
 
-def _team_of_one_thread(sch: Schedule) -> None:
+def _shared_of_one_thread(sch: Schedule) -> None:
     i = sch.loops("Y")[0]
     sch.bind(i, "threadIdx.x")
     sch.compute_at("R", i)
-    sch.set_scope("R", "team")
+    sch.set_scope("R", "shared")
 
 
 def _two_loops(sch: Schedule) -> None:
@@ -114,7 +114,7 @@ CASES: dict[str, tuple[PrimFunc, Steps]] = {
         matmul(2, 3, 4),
         bound((0, "threadIdx.x"), (1, "blockIdx.x")),
     ),
-    "loop-clash: a reduction": (
+    "loop-conflict: a reduction": (
         matmul(2, 3, 4),
         bound((0, "blockIdx.y"), (1, "blockIdx.z"), (2, "blockIdx.x")),
     ),
@@ -123,8 +123,8 @@ CASES: dict[str, tuple[PrimFunc, Steps]] = {
     "join-lanes: no power of two": (matmul(2, 3, 6), bound((2, "threadIdx.x"))),
     "join-block: two loops": (matmul(2, 3, 8), _two_loops),
     "loop-kind: bound already": (matmul(2, 3, 4), bound((0, "blockIdx.x"), (0, "blockIdx.y"))),
-    "scope-team: outside of a grid": (blur(3, 4), _team_outside),
-    "scope-team: a thread's own": (blur(3, 4), _team_of_one_thread),
+    "scope-shared: outside of a grid": (blur(3, 4), _shared_outside),
+    "scope-shared: a thread's own": (blur(3, 4), _shared_of_one_thread),
 }
 
 

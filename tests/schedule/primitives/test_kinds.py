@@ -116,14 +116,14 @@ def _parallel_beside(sch: Schedule) -> None:
 
 
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
-    "loop-clash: a reduction": (
+    "loop-conflict: a reduction": (
         matmul(2, 3, 2),
         lambda s: (s.reorder(s.loops("C")[2], *s.loops("C")[:2]), s.parallel(s.loops("C")[0])),
     ),
-    "loop-clash: vector lanes": (matmul(2, 3, 2), lambda s: s.vectorize(s.loops("C")[2])),
-    "loop-clash: an epilogue": (matmul_relu(2, 3, 2), _epilogue),
-    "loop-clash: a number for every lane": (rank_0(4), _lanes_of_a_number),
-    "loop-clash: a tensor of another loop too": (blur(4, 3), _parallel_beside),
+    "loop-conflict: vector lanes": (matmul(2, 3, 2), lambda s: s.vectorize(s.loops("C")[2])),
+    "loop-conflict: an epilogue": (matmul_relu(2, 3, 2), _epilogue),
+    "loop-conflict: a number for every lane": (rank_0(4), _lanes_of_a_number),
+    "loop-conflict: a tensor of another loop too": (blur(4, 3), _parallel_beside),
     "vectorize-innermost: parts that overlap": (blur(2, 3), _vectorized_parts),
     "vectorize-innermost": (matmul(2, 3, 2), lambda s: s.vectorize(s.loops("C")[1])),
     "loop-kind": (
@@ -142,7 +142,7 @@ def test_each_refusal_says_what_is_wrong_and_what_to_do(
     golden("errors/schedule_kinds.txt", refusals(CASES))
 
 
-def test_a_clash_on_a_tensor_of_rank_0_names_its_element() -> None:
+def test_a_conflict_on_a_tensor_of_rank_0_names_its_element() -> None:
     x = te.placeholder((4,), "float32", name="X")
     k = te.reduce_axis(4, name="k")
     sch = Schedule(te.func(x, te.compute((), lambda: te.sum(x[k], axis=k), name="S"), name="f"))

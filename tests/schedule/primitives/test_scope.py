@@ -92,7 +92,7 @@ def _inside_the_row(sch: Schedule) -> None:
 
 
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
-    "stage-scope": (chain(2, 3), lambda s: s.set_scope("P", "shared")),  # type: ignore[arg-type]
+    "stage-scope": (chain(2, 3), lambda s: s.set_scope("P", "local")),  # type: ignore[arg-type]
     "scope-loop: no common loop": (chain(2, 3), lambda s: s.set_scope("P", "register")),
     "scope-loop: two nests": (
         matmul_relu(2, 3, 2),

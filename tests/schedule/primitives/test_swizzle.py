@@ -41,7 +41,7 @@ def through_shared_memory(*, swizzled: bool) -> Steps:
         for loop, lanes in ((sch.fuse(*sch.compute_at(copy, one)), 32), (sch.fuse(i, j), 32)):
             _, thread = sch.split(loop, (None, lanes))
             sch.bind(thread, "threadIdx.x")
-        sch.set_scope(copy, "team")
+        sch.set_scope(copy, "shared")
         if swizzled:
             sch.swizzle(copy)
 
@@ -53,7 +53,7 @@ def test_only_where_elements_lie_is_another_place() -> None:
         scheduled(turned(16), through_shared_memory(swizzled=which)) for which in (False, True)
     )
     text = body_of(swizzled)
-    assert 'alloc(float32[16, 16], "team", swizzle=True)' in text
+    assert 'alloc(float32[16, 16], "shared", swizzle=True)' in text
     assert text.replace(", swizzle=True", "") == body_of(plain)
     assert not equal(swizzled.func, plain.func)
     assert equal(parse(str(swizzled.func)), swizzled.func)

@@ -1,4 +1,4 @@
-"""schedule/proof/grid_races.py: threads of a block that clash, and barriers between them."""
+"""schedule/proof/grid_races.py: threads of a block that conflict, and barriers between them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_what_each_thread_made_itself_needs_no_barrier() -> None:
     assert verdict(nest, nest[0]).status == "proved"
 
 
-def test_a_clash_names_two_threads_and_the_element() -> None:
+def test_a_conflict_names_two_threads_and_the_element() -> None:
     lines = TILED[0]
     first, last = barriers(lines)
     ahead = verdict(TILED, lines[:first] + lines[first + 1 :]).failures[0]
@@ -95,7 +95,7 @@ def test_what_a_thread_keeps_is_not_read_by_another() -> None:
     )
 
 
-def test_blocks_that_write_one_element_clash() -> None:
+def test_blocks_that_write_one_element_conflict() -> None:
     text = "\n".join(SHARED[0]).replace("spatial(4, i)", "spatial(4, i // 2)")
     assert any(
         f.property == "P5" and "two blocks of loop 'i' write" in f.message

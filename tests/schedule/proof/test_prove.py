@@ -136,10 +136,10 @@ def test_what_is_no_verdict_is_refused(broken: dict[str, object]) -> None:
 
 def test_a_verdict_shows_itself_in_a_notebook() -> None:
     run = Iteration("C<x>", (("i", 1),))
-    html = Verdict("refuted", (Failure("P5", "clash", (run,), "C[1]"),))._repr_html_()
+    html = Verdict("refuted", (Failure("P5", "conflict", (run,), "C[1]"),))._repr_html_()
     assert html == (
         '<div><b style="color:#cf222e">refuted (P1 to P5, 0 questions, 0.0 ms)</b>'
-        "<ul><li>P5: clash; C&lt;x&gt;(i=1)</li></ul></div>"
+        "<ul><li>P5: conflict; C&lt;x&gt;(i=1)</li></ul></div>"
     )
 
 

@@ -91,7 +91,7 @@ def test_an_index_that_mixes_thread_and_loop_is_refused() -> None:
     assert refusal("(t * 4 + i) % 8", "u * 4 + j") == (
         "TargetError: registers: threads keep 'C' at (t * 4 + i) % 8, which mixes thread and "
         "serial loops; expected a sum of both. [own-mixed]\n"
-        "  Hint: stage it inside of the loops of threads, or keep it in scope 'team'."
+        "  Hint: stage it inside of the loops of threads, or keep it in scope 'shared'."
     )
 
 

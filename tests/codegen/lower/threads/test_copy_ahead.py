@@ -76,7 +76,7 @@ def test_lowered_text_is_read_back() -> None:
 def test_a_loop_that_does_not_fetch_first_any_more_is_refused() -> None:
     nest = lower_to_nest(Schedule(matmul(16, 16, 12)).apply(tiled()).func)
     text = str(nest).replace("for k_0 in range(4):", "for k_0 in range(4, stages=2):")
-    moved = text.replace('"team"', '"thread"')
+    moved = text.replace('"shared"', '"thread"')
     with pytest.raises(TargetError) as caught:
         CopyAhead()(parse(moved))
     assert str(caught.value) == (

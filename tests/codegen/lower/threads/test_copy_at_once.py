@@ -37,7 +37,7 @@ def a_row_for_each_thread(sch: Schedule) -> None:
     sch.bind(thread, "threadIdx.x")
     copy = sch.cache_read("Y", "X")
     sch.bind(sch.compute_at(copy, part)[0], "threadIdx.x")
-    sch.set_scope(copy, "team")
+    sch.set_scope(copy, "shared")
     sch.annotate(part, "stages", 3)
     sch.stage("Y", "Y", block, "register")
 

@@ -28,7 +28,7 @@ def step(name: str, target: str, source: str, column: str = "t") -> str:
 
 def grid(*steps: str, serial: bool = False) -> str:
     inner = "\n".join(steps)
-    head = ['for r in bound(8, axis="blockIdx.x"):', '    S = alloc(float32[8, 8], "team")']
+    head = ['for r in bound(8, axis="blockIdx.x"):', '    S = alloc(float32[8, 8], "shared")']
     indent = "    "
     if serial:
         head.append("    for k in range(3):")

@@ -23,20 +23,20 @@ MATMUL = """\
 extern "C" __global__ void __launch_bounds__(256) matmul(
     const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C, int n)
 {
-    __shared__ float A_team[1024];
-    __shared__ float B_team[1024];
+    __shared__ float A_tile[1024];
+    __shared__ float B_tile[1024];
     const int tx = (int)threadIdx.x;
     float C_reg[64];
     #pragma unroll
     for (int i = 0; i < 64; ++i) C_reg[i] = 0.0f;
     for (int k0 = 0; k0 < n / 8; ++k0) {
-        *(float4*)&A_team[tx * 4] = *(const float4*)&A[tx / 2 * n + k0 * 8 + tx % 2 * 4];
-        *(float4*)&B_team[tx * 4] = *(const float4*)&B[(k0 * 8 + tx / 32) * 128 + tx % 32 * 4];
+        *(float4*)&A_tile[tx * 4] = *(const float4*)&A[tx / 2 * n + k0 * 8 + tx % 2 * 4];
+        *(float4*)&B_tile[tx * 4] = *(const float4*)&B[(k0 * 8 + tx / 32) * 128 + tx % 32 * 4];
         __syncthreads();
         for (int k = 0; k < 8; ++k)
             for (int i = 0; i < 64; ++i)
-                C_reg[i] = __fmaf_rn(A_team[(tx / 16 * 8 + i / 8) * 8 + k],
-                                     B_team[k * 128 + tx % 16 * 8 + i % 8], C_reg[i]);
+                C_reg[i] = __fmaf_rn(A_tile[(tx / 16 * 8 + i / 8) * 8 + k],
+                                     B_tile[k * 128 + tx % 16 * 8 + i % 8], C_reg[i]);
         __syncthreads();
     }
     for (int i = 0; i < 64; ++i)
@@ -194,13 +194,13 @@ def test_shared_memory_whose_size_the_launch_gives_holds_nan_at_first() -> None:
     source = """\
 extern "C" __global__ void reverse(const float* __restrict__ x, float* __restrict__ out, int n)
 {
-    extern __shared__ __align__(16) unsigned char team[];
-    float* x_team = (float*)&team[64];
-    out[n + threadIdx.x] = x_team[threadIdx.x];
+    extern __shared__ __align__(16) unsigned char tile[];
+    float* x_tile = (float*)&tile[64];
+    out[n + threadIdx.x] = x_tile[threadIdx.x];
     __syncthreads();
-    x_team[threadIdx.x] = x[threadIdx.x];
+    x_tile[threadIdx.x] = x[threadIdx.x];
     __syncthreads();
-    out[threadIdx.x] = x_team[n - 1 - threadIdx.x];
+    out[threadIdx.x] = x_tile[n - 1 - threadIdx.x];
 }
 """
     x, out = np.arange(96, dtype=np.float32), np.zeros(192, np.float32)
@@ -319,9 +319,9 @@ def test_more_shared_memory_than_a_block_can_have_is_refused(kept: int, given: i
     source = f"""\
 extern "C" __global__ void f(float* A)
 {{
-    extern __shared__ __align__(16) unsigned char team[];
+    extern __shared__ __align__(16) unsigned char tile[];
     __shared__ float own[{kept} * 256];
-    own[(int)A[0]] = (float)team[0];
+    own[(int)A[0]] = (float)tile[0];
     A[0] = own[(int)A[1]];
 }}
 """
@@ -342,7 +342,7 @@ extern "C" __global__ void f(float* out) { __shared__ float s[64]; s[threadIdx.x
     for checked in (False, True):
         assert emulate(source, [flat("f", 1, 64, ("out",))], {"out": out}, checked=checked)
         np.testing.assert_array_equal(out, 2)
-    line = "extern __shared__ float team[]; __shared__ float s[64];"
+    line = "extern __shared__ float tile[]; __shared__ float s[64];"
     assert refused(flat("f", 1, 1, ()), line) == (
         "EmulationError: emulate: line 1 declares shared memory of a size and without one; "
         "expected two lines. [emulate-shared-line]"

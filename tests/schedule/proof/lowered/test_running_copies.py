@@ -62,7 +62,7 @@ def test_a_group_that_ends_in_a_branch_of_a_loop_is_undecided() -> None:
 OWN = """\
 def f(X: float32[2, 6, 8], Y: output(float32[2, 6, 8])):
     for b in bound(2, axis="blockIdx.x"):
-        S = alloc(float32[2, 8], "team")
+        S = alloc(float32[2, 8], "shared")
         for t in bound(8, axis="threadIdx.x"):
             S[0, t] = X[b, 0, t]
         commit(S, 1)
@@ -102,7 +102,7 @@ def test_whether_a_barrier_in_a_branch_of_the_loop_waits_is_undecided() -> None:
 BY_EACH = """\
 def f(X: float32[64], Y: output(float32[64])):
     for b in bound(1, axis="blockIdx.x"):
-        S = alloc(float32[64], "team")
+        S = alloc(float32[64], "shared")
         for t in bound(8, axis="threadIdx.x"):
             S[ramp(t * 8, 1, 4)] = X[ramp(t * 8, 1, 4)]
             Y[ramp(t * 8, 1, 4)] = S[ramp(t * 8 + 2, 1, 4)]
@@ -111,7 +111,7 @@ def f(X: float32[64], Y: output(float32[64])):
 BY_THE_FIRST = """\
 def f(X: float32[64], Y: output(float32[64])):
     for b in bound(1, axis="blockIdx.x"):
-        S = alloc(float32[64], "team")
+        S = alloc(float32[64], "shared")
         S[ramp(0, 1, 4)] = X[ramp(0, 1, 4)]
         Y[ramp(0, 1, 4)] = S[ramp(2, 1, 4)]
         commit(S, 1)
@@ -133,7 +133,7 @@ def test_groups_are_counted_over_the_turns_of_loops_inside(turns: int, ahead: in
     """Each turn of the outer loop ends `turns` groups behind a copy."""
     text = f"""\
 def f(X: float32[6, 8], Y: output(float32[6, 8])):
-    S = alloc(float32[6, 8], "team")
+    S = alloc(float32[6, 8], "shared")
     for k in range(6):
         for t in bound(8, axis="threadIdx.x"):
             S[k, t] = X[k, t]
@@ -160,7 +160,7 @@ def test_a_copy_is_over_where_a_run_of_the_text_says_so(
     lines = ["def f(X: float32[8], Y: output(float32[8])):"]
     lines += [
         '    for b in bound(1, axis="blockIdx.x"):',
-        '        S = alloc(float32[4, 8], "team")',
+        '        S = alloc(float32[4, 8], "shared")',
     ]
     for number, (count, acts) in enumerate(((2, first), (TURNS, turn))):
         lines += [f"        for k{number} in range({count}):"] if acts else []

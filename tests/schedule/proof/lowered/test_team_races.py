@@ -68,7 +68,7 @@ def test_isl_says_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 SHARED = """\
 def f(X: float32[2, 8], Y: output(float32[2, 8])):
     for b in bound(2, axis="blockIdx.x"):
-        S = alloc(float32[8], "team")
+        S = alloc(float32[8], "shared")
         for t in bound(8, axis="threadIdx.x"):
             S[t] = X[b, t]
         barrier()
@@ -77,7 +77,7 @@ def f(X: float32[2, 8], Y: output(float32[2, 8])):
 """
 
 
-def test_a_clash_names_two_threads_and_the_element() -> None:
+def test_a_conflict_names_two_threads_and_the_element() -> None:
     assert said(SHARED) == "proved"
     assert said(SHARED.replace("        barrier()\n", "")) == (
         "refuted: P5: two threads with no barrier between them write and read S[4]; "
@@ -134,7 +134,7 @@ def test_a_barrier_in_a_branch_parts_what_is_in_the_branch_alone() -> None:
 
 TURNS = """\
 def f(X: float32[6, 8], Y: output(float32[6, 8])):
-    S = alloc(float32[2, 8], "team")
+    S = alloc(float32[2, 8], "shared")
     for k in range(6):
         for t in bound(8, axis="threadIdx.x"):
             S[k % 2, t] = X[k, t]
@@ -161,7 +161,7 @@ def test_a_warp_that_loads_by_rows_takes_sixteen_bytes_for_all_its_threads(
     """Threads point at rows that they have set themselves: the warp hands them to others."""
     text = f"""\
 def f(B: float16[8, 16], C: output(float32[8, 32])):
-    A = alloc(float16[32, 8], "team")
+    A = alloc(float16[32, 8], "shared")
     for i in bound(32, axis="threadIdx.x"):
         c0 = alloc(float32[()], "register")
         c1 = alloc(float32[()], "register")
@@ -200,7 +200,7 @@ def test_threads_meet_where_a_count_of_what_they_touch_says_so(
     """Of two turns of a loop each element is counted out: by which threads, between which barriers.
     Of a loop of two turns the theorem asks for no more than what is needed.
     """
-    lines = ["def f(Y: output(float32[4])):", f'    S = alloc(float32[{CELLS}], "team")']
+    lines = ["def f(Y: output(float32[4])):", f'    S = alloc(float32[{CELLS}], "shared")']
     lines.append(f"    for k in range({TURN_COUNT}):")
     texts = []
     for number, (kind, form) in enumerate(steps):

@@ -1,5 +1,5 @@
 """Refusals with a witness: with the rule switched off the step applies, and the checked interpreter
-meets the clash.
+meets the conflict.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...primitives.test_rolling import CASES as WINDOWS
 from ...primitives.test_rolling import rolled
 from ...primitives.test_scope import CASES as SCOPES
 from ...programs import Steps, assert_same_values, blur, matmul, matmul_relu
-from ...switched_off import OFF, clash, switch_off, tensor_of
+from ...switched_off import OFF, conflict, switch_off, tensor_of
 from ...test_errors import codes_of
 
 
@@ -69,8 +69,8 @@ def _merged(sch: Schedule) -> LoopRef:
 
 
 CASES: dict[str, tuple[PrimFunc, Steps]] = {
-    "loop-clash: parallel": (matmul(3, 4, 3), _parallel_over_k),
-    "loop-clash: vectorize": (matmul(3, 4, 3), _lanes_over_k),
+    "loop-conflict: parallel": (matmul(3, 4, 3), _parallel_over_k),
+    "loop-conflict: vectorize": (matmul(3, 4, 3), _lanes_over_k),
     "loop-carries: parallel": (blur(4, 3), _parallel_window),
     "loop-carries: stage": (blur(4, 3), _staged_window),
     "merge-order: another way": (mirrored(4), _merged_mirror),
@@ -109,7 +109,7 @@ def test_the_witness_of_a_refusal_is_met_when_the_rule_is_off(
     assert (error.code, error.kind) == (name.split(":")[0], Kind.CONFLICT)
     tensor = tensor_of(error)
     switch_off(monkeypatch, error.code)
-    met = clash(Schedule(func).apply(steps))
+    met = conflict(Schedule(func).apply(steps))
     outputs = [buffer.name for buffer in func.outputs]
     assert any(re.search(rf"\b{known}(_\w+)?\b", met) for known in (tensor, *outputs)), met
 
@@ -125,10 +125,10 @@ def test_what_a_merged_loop_carries_is_lost_where_storage_is_folded(
     error = refusal(shifted(4), _merged)
     assert (error.code, tensor_of(error)) == ("merge-carries", "P")
     monkeypatch.setattr(dependence, "check_together", lambda *_: None)
-    assert "'P'[0] is read" in clash(Schedule(shifted(4)).apply(_merged))
+    assert "'P'[0] is read" in conflict(Schedule(shifted(4)).apply(_merged))
 
 
-def test_a_reduction_that_overlaps_is_work_done_twice_and_no_clash(
+def test_a_reduction_that_overlaps_is_work_done_twice_and_no_conflict(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     func, steps = MOVES["compute_at: recompute-reduction"]
