@@ -252,11 +252,11 @@ def check_read_complete(
     """In `after`, which a step made of `before`, what one of the blocks `moved` reads of another is
     still complete by then.
     """
-    computing = [block for block in moved if block.role is Role.COMPUTE]
-    read = {buffer for block in computing for buffer in buffers_read(block)}
-    made = dict.fromkeys(target for block in computing for target in targets_of(block))
+    running = [block for block in moved if block.role is not Role.INIT]
+    read = {buffer for block in running for buffer in buffers_read(block)}
+    made = dict.fromkeys(target for block in running for target in targets_of(block))
     for tensor in (target for target in made if target in read):
-        orders = _before_complete(tensor)
+        orders = _before_complete(after, tensor)
         staged = tensor.origin is not None  # an iteration's own part goes on from the one before
         notes = conflict_notes(after, orders, anywhere=staged)
         again = notes is not None and conflict_notes(before, orders, anywhere=staged) is not None
@@ -277,17 +277,35 @@ def check_read_complete(
         )
 
 
-def _before_complete(tensor: Buffer) -> Orders:
-    """A run that writes an element of a tensor does not come before one that reads it."""
+def _before_complete(func: PrimFunc, tensor: Buffer) -> Orders:
+    """A run that brings an element of a tensor closer to complete does not come before one that
+    reads it for other blocks.
+    """
 
     def orders(a: Access, b: Access) -> Sequence[Order]:
         one, two = a.statement, b.statement
-        ours = a.buffer is tensor and a.write and not b.write
-        if not ours or one.role is not Role.COMPUTE or two.role is not Role.COMPUTE:
+        if a.buffer is not tensor or b.write or not a.write or not _updates(one.block, tensor):
             return ()
-        return () if one.block.family == two.block.family else orders_not_before(one, two)
+        return orders_not_before(one, two) if _is_served(func, tensor, one.block, two.block) else ()
 
     return orders
+
+
+def _updates(block: Block, tensor: Buffer) -> bool:
+    """Whether a block computes a tensor, or copies out what has been computed of it."""
+    out = any(read.origin is tensor for read in buffers_read(block))
+    return block.role is Role.COMPUTE or (block.role is Role.COPY and out)
+
+
+def _is_served(func: PrimFunc, tensor: Buffer, maker: Block, reader: Block) -> bool:
+    """Whether a block that reads a tensor is no part of its computation: one of another family, or
+    a copy into a buffer that nobody else writes.
+    """
+    if reader.role is not Role.COPY:
+        return reader.role is Role.COMPUTE and reader.family != maker.family
+    (target,) = targets_of(reader)
+    makers = [b for b in writers(func, target) if b.role is not Role.INIT]
+    return target.origin is tensor and all(tensor in buffers_read(b) for b in makers)
 
 
 def writes_apart(func: PrimFunc, loop: For, buffer: Buffer) -> bool:

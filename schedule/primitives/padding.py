@@ -132,7 +132,7 @@ def _check_box(
             slabs.append({**rest, axis.var: (first, low - 1)})
         if high < last:
             slabs.append({**rest, axis.var: (high + 1, last)})
-        rest[axis.var] = (low, high)
+        rest[axis.var] = (max(first, low), min(high, last))
     left = simplify(inside, rest)
     known = all(is_const(simplify(inside, slab), 0) for slab in slabs)
     some = all(low <= high for low, high in rest.values())
