@@ -267,10 +267,11 @@ def _check_fields(made: type[Target], kind: str, isa: str, given: Iterable[str])
 
     Raises: TargetError.
     """
-    own = [f.name for f in fields(made)]
-    others = {f.name for one in (CpuTarget, GpuTarget) for f in fields(one)}.difference(own)
+    common = {f.name for f in fields(Target)}
+    own = [f.name for f in fields(made) if f.name not in common]
+    others = {f.name for one in (CpuTarget, GpuTarget) for f in fields(one)} - common
     for name in given:
-        if name in others:
+        if name in others and name not in own:
             text = f"{kind}:{isa}" if isa else kind
             raise TargetError(
                 f"target: '{text}' is {_WHAT[made]}, which has no '{name}'; expected "
