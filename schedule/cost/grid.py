@@ -38,6 +38,29 @@ class WarpProducts:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelLimits:
+    """Seconds that a kernel takes at least for its arithmetic without tensor cores, for that on
+    them, and for its traffic.
+    """
+
+    compute: float
+    tensor: float
+    memory: float
+
+    @property
+    def seconds(self) -> float:
+        """The slower of arithmetic and traffic."""
+        return max(self.compute + self.tensor, self.memory)
+
+    @property
+    def name(self) -> str:
+        """The limit that is nearest: "compute", "tensor core" or "memory"."""
+        if self.memory > self.compute + self.tensor:
+            return "memory"
+        return "tensor core" if self.tensor > self.compute else "compute"
+
+
+@dataclass(frozen=True, slots=True)
 class KernelPass:
     """One kernel of a function on a GPU. operations: of floating point, without those of tensor
     cores, which are in `products`; moved: bytes that are read and written.
@@ -49,10 +72,15 @@ class KernelPass:
 
     def seconds(self, target: Target) -> float:
         """From its start until the next one may start."""
-        target = GpuTarget.of(target)
-        arithmetic = self.operations / (target.gflops * 1e9)
-        arithmetic += sum(one.seconds(target) for one in self.products)
-        return KERNEL_SECONDS + max(arithmetic, self.moved / (target.gb_per_s * 1e9))
+        return KERNEL_SECONDS + self.limits(GpuTarget.of(target)).seconds
+
+    def limits(self, target: GpuTarget) -> KernelLimits:
+        """What it takes at least."""
+        return KernelLimits(
+            compute=self.operations / (target.gflops * 1e9),
+            tensor=sum(one.seconds(target) for one in self.products),
+            memory=self.moved / (target.gb_per_s * 1e9),
+        )
 
 
 def kernel_pass(done: Sequence[tuple[Block, WarpProduct | None]], moved: int) -> KernelPass:

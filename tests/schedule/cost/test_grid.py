@@ -10,14 +10,12 @@ from tilewright.schedule.cost.grid import KERNEL_SECONDS
 from tilewright.schedule.estimate import estimate
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir.expr import Expr
-from tilewright.tir.func import PrimFunc
 from tilewright.tir.instructions.warp_products import WARP_PRODUCTS
 from tilewright.tir.target import GpuTarget, Target
 from tilewright.tir.te import te
 
 from ..grids import products_of_warps
-from ..programs import chain, matmul, matmul_relu, pool
+from ..programs import chain, matmul, matmul_relu, pool, widened_matmul
 
 TARGET = Target.parse("cuda:sm_80")
 FLOPS, BYTES = 19.5e12, 2039e9
@@ -59,7 +57,7 @@ def test_padding_is_no_kernel() -> None:
 )
 def test_a_nest_that_uses_tensor_cores_has_their_rate(intrinsic: str, rate: float) -> None:
     unit = WARP_PRODUCTS[intrinsic]
-    func = product(2048, str(unit.element))
+    func = widened_matmul(2048, str(unit.element))
     steps = products_of_warps(intrinsic, unit.points)
     found = estimate(Schedule(func, TARGET).apply(steps), TARGET)
     assert found == pytest.approx(KERNEL_SECONDS + 2 * 2048**3 / rate)
@@ -67,7 +65,7 @@ def test_a_nest_that_uses_tensor_cores_has_their_rate(intrinsic: str, rate: floa
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "int8"])
 def test_a_rule_that_uses_tensor_cores_has_the_price_of_its_nest(kind: str) -> None:
-    func = product(2048, kind)
+    func = widened_matmul(2048, kind)
     made = default_schedule(func, TARGET)
     assert "mma_m16n8k" in str(made)
     assert estimate(func, TARGET) == estimate(made, TARGET)
@@ -78,13 +76,13 @@ def test_what_tensor_cores_do_not_compute_is_not_priced_at_their_rate() -> None:
     that sums in its own way.
     """
     plain = KERNEL_SECONDS + 2 * 2048**3 / FLOPS
-    assert estimate(product(2048, "float32"), TARGET) == pytest.approx(plain)
-    assert estimate(product(2048, "float16"), TARGET, strict=True) == pytest.approx(plain)
+    assert estimate(widened_matmul(2048, "float32"), TARGET) == pytest.approx(plain)
+    assert estimate(widened_matmul(2048, "float16"), TARGET, strict=True) == pytest.approx(plain)
 
 
 def test_one_warp_reaches_a_part_of_what_tensor_cores_of_a_newer_gpu_do() -> None:
     hopper = Target.parse("cuda:sm_90a")
-    found = estimate(product(4096, "float16"), hopper) - KERNEL_SECONDS
+    found = estimate(widened_matmul(4096, "float16"), hopper) - KERNEL_SECONDS
     assert found == pytest.approx(2 * 4096**3 / (0.63 * 989e12))
 
 
@@ -93,18 +91,3 @@ def test_a_caller_may_mean_another_board() -> None:
     slower = replace(GpuTarget.of(TARGET), gb_per_s=2039 / 2)
     found, known = estimate(func, slower) - KERNEL_SECONDS, estimate(func, TARGET) - KERNEL_SECONDS
     assert found == pytest.approx(2 * known)
-
-
-def product(size: int, kind: str) -> PrimFunc:
-    """The product of two square matrices, summed in a wider type."""
-    total = "int32" if kind == "int8" else "float32"
-    a, b = (te.placeholder((size, size), kind, name=name) for name in "AB")
-    k = te.reduce_axis(size, name="k")
-
-    def wide(value: Expr) -> Expr:
-        return value if kind == total else te.cast(value, total)
-
-    c = te.compute(
-        (size, size), lambda i, j: te.sum(wide(a[i, k]) * wide(b[k, j]), axis=k), name="C"
-    )
-    return te.func(a, b, c, name="product")
