@@ -109,7 +109,7 @@ GPUS = {
             gflops=80e3,
             gb_per_s=8000,
             f16_gflops=2250e3,
-            tf32_gflops=1100e3,
+            tf32_gflops=1125e3,
             int8_gops=4500e3,
             f8_gflops=4500e3,
         ),
