@@ -38,7 +38,7 @@ class Limit:
 @dataclass(frozen=True, slots=True)
 class MachineBound:
     """The work of a function: floating-point operations, bytes of constants that it reads, and
-    other bytes that it reads and writes.
+    other bytes that it reads and writes; and the function, which a trial on a GPU schedules.
     """
 
     func: PrimFunc = field(compare=False, repr=False)
@@ -84,6 +84,8 @@ class MachineBound:
         except TilewrightError:  # the trace of another version
             return None
         kernels = [kernel.limits(target) for kernel in nest_kernels(made.func)]
+        if not kernels:
+            return None
         longest = max(kernels, key=lambda one: one.seconds)
         return Limit(sum(one.seconds for one in kernels), longest.name)
 
@@ -134,9 +136,12 @@ def _gpu_roofs(trials: Sequence[Trial]) -> Roofs:
 
 def _board_of(trial: Trial) -> GpuTarget | None:
     """The target of a trial on a GPU; None where its rates are those of another board."""
-    target = GpuTarget.of(target_from_json(Reader(dict(trial.conditions.target), "target")))
-    limits = target.limits
-    return target if limits is not None and limits.board in trial.conditions.cpu else None
+    try:
+        target = GpuTarget.of(target_from_json(Reader(dict(trial.conditions.target), "target")))
+    except TilewrightError:  # of another version, which knows more architectures
+        return None
+    known = target.limits
+    return target if known is not None and known.board in trial.conditions.cpu else None
 
 
 def peak_gflops(trials: Iterable[Trial], threads: int) -> float:

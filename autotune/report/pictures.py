@@ -132,8 +132,8 @@ def draw_importance(axes: Axes, summaries: Sequence[TuningSummary]) -> None:
 def draw_roofline(
     axes: Axes, summaries: Sequence[TuningSummary], texts: dict[str, Workload]
 ) -> None:
-    """The rates of the default (hollow) and the best schedule (full), below the peak rates of
-    the machine and the bandwidths of its memory.
+    """The rates of the default (hollow) and the best schedule (full), below the peak rates of the
+    machine and the bandwidths of its memory.
     """
     axes.set_title("roofline")
     points = [(one, bound) for one in summaries if (bound := _bound(texts.get(one.key)))]

@@ -97,12 +97,12 @@ def nest_kernels(func: PrimFunc) -> list[KernelPass]:
     found = []
     for root, traffic in nests(func):
         computed = [block for block in blocks(root) if block.role is Role.COMPUTE]
-        done = [(block, unit_of(func, block)) for block in computed]
+        done = [(block, _unit_of(func, block)) for block in computed]
         found.append(kernel_pass(done, traffic.moved + traffic.constant))
     return found
 
 
-def unit_of(func: PrimFunc, block: Block) -> WarpProduct | None:
+def _unit_of(func: PrimFunc, block: Block) -> WarpProduct | None:
     """The instruction of a warp that the nest of a block uses; None where it uses none."""
     around = loops_around(func, block)
     names = [loop.intrinsic for loop in around if loop.kind is ForKind.TENSORIZED]
