@@ -151,6 +151,6 @@ def _text(row: ProgressRow) -> str:
     parts = ["" if row.best is None else seconds_text(row.best)]
     if row.gain is not None:
         parts.append(f"gain {row.gain:.2f}")
-    if row.share is not None:
-        parts.append(f"{row.share:.0%} of the limit")
+    if row.share is not None and row.limit is not None:
+        parts.append(f"{row.share:.0%} of the {row.limit.name} limit")
     return ", ".join(parts)

@@ -5,24 +5,29 @@ made is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 from ..codegen.artifact import Artifact, Entry, Parameter
 from ..codegen.check_memory import check_memory
 from ..codegen.program_artifact import ProgramArtifact, Scratch
 from ..tir.dtype import UINT64
 from ..tir.errors import IRError
+from ..tir.gpu import GpuRates
 from ..tir.index_check import IndexCheck
 from ..tir.parsing.json_reader import Json, Reader, cut_line
 from ..tir.program.json import launch_from_json, step_from_json, step_to_json
 from ..tir.program.program import Launch, Slice, Step, Sync
-from ..tir.target import FEATURES, Target, machines_of
+from ..tir.target import CpuTarget, GpuTarget, Target
 from ..tir.target_kinds import BUILT_IN, is_kind
+from ..tir.target_names import FEATURES, machines_of, names_gpu
 from .model.report import EngineReport, KernelReport, MemoryPlan
 
 _ROLES = ("input", "constant", "prepared", "output")
 SYMBOL = 200  # characters
 _LONGEST_KIND = 80
+# fields of a target: of a CPU those that are whole numbers, of a GPU its rates
+_WHOLE = ("vector_bytes", "vector_registers", "fma_per_cycle", "l1_bytes", "l2_bytes", "l3_bytes")
+_RATES = tuple(field.name for field in fields(GpuRates))
 
 
 def artifact_to_json(artifact: ProgramArtifact) -> dict[str, Json]:
@@ -197,18 +202,27 @@ def _entry(data: Reader) -> Entry:
 
 
 def target_from_json(data: Reader) -> Target:
-    """A target from its fields (Target.to_json). Raises: IRError."""
-    whole = ("vector_bytes", "vector_registers", "fma_per_cycle", "l1_bytes", "l2_bytes")
-    numbers = {name: data[name].integer() for name in (*whole, "l3_bytes", "threads")}
+    """A target from its fields (Target.to_json). Raises: IRError.
+
+    Of a GPU, older files have the fields of a CPU, which say nothing, and no rates.
+    """
     kind = kind_from_json(data["kind"])
     isa = data["isa"].one_of(*machines_of(kind))
     known = [name for name, base in FEATURES.items() if base == isa]
-    return Target(
-        kind=kind,
-        isa=isa,
+    features = tuple(item.one_of(*known) for item in data["features"].items())
+    threads = data["threads"].integer()
+    if names_gpu(kind, isa):
+        given = {name: data.optional(name) for name in _RATES}
+        rates = {name: item.number() for name, item in given.items() if item is not None}
+        return GpuTarget(kind, isa, threads=threads, features=features, **rates)
+    numbers = {name: data[name].integer() for name in _WHOLE}
+    return CpuTarget(
+        kind,
+        isa,
+        threads=threads,
+        features=features,
         clock_ghz=data["clock_ghz"].number(),
         dram_gb_per_s=data["dram_gb_per_s"].number(),
-        features=tuple(item.one_of(*known) for item in data["features"].items()),
         **numbers,
     )
 

@@ -12,27 +12,24 @@ not for prediction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..tir.func import PrimFunc
 from ..tir.target import Target
-from .cost.nest import nest_passes
-from .cost.passes import Pass
+from .cost.scheduled import scheduled_passes
 from .rules.default import rule_for
 from .schedule import Schedule
 
 LAUNCH_SECONDS = 3e-7  # to enter a kernel of a CPU and leave it
 
 
-def estimate(what: PrimFunc | Schedule, target: Target) -> float:
+def estimate(what: PrimFunc | Schedule, target: Target, *, strict: bool = False) -> float:
     """Seconds that a function takes with the schedule of its rule, or that a schedule takes, on
-    `target`. Raises: ScheduleError where the function calls a C function.
+    `target`. strict: the rule is that of a strict build.
+
+    Raises: ScheduleError where the function calls a C function.
     """
     if isinstance(what, Schedule):
-        return LAUNCH_SECONDS + _seconds(nest_passes(what.func, target), target)
-    seconds = _seconds(rule_for(what, target).passes(what, target), target)
+        passes = scheduled_passes(what.func, target)
+    else:
+        passes = rule_for(what, target, strict=strict).passes(what, target)
+    seconds = sum(item.seconds(target) for item in passes)
     return seconds if target.has_grid else LAUNCH_SECONDS + seconds
-
-
-def _seconds(passes: Sequence[Pass], target: Target) -> float:
-    return sum(item.seconds(target) for item in passes)

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
+from typing import Self
 
-from .dtype import DType
+from .cpu import CPUS, CpuModel
+from .dtype import BFLOAT16, FLOAT16, FLOAT32, DType, dtype
 from .errors import TargetError, TargetTypeError, known_names
-from .gpu import GPUS, GpuLimits
+from .gpu import GPUS, GpuLimits, GpuRates
 from .parsing.json_reader import Json
-from .target_kinds import BUILT_IN, GROUP, is_kind
+from .target_names import check_names, names_gpu
 
 _HERE = ("c", "cuda")  # those whose machine is this one where none is named
-# what some machines of an instruction set have beside it
-FEATURES = {"vnni": "avx512", "bf16": "avx512"}
-# bytes of a vector and number of vector registers
-_REGISTERS = {"scalar": (0, 16), "avx2": (32, 16), "avx512": (64, 32), "neon": (16, 32)}
-# of any machine
-_NOMINAL = {
-    "fma_per_cycle": 2,
-    "clock_ghz": 3.0,
-    "l1_bytes": 32 << 10,
-    "l2_bytes": 1 << 20,
-    "l3_bytes": 32 << 20,
-    "dram_gb_per_s": 40.0,
-    "threads": 2,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A back end and the machine model that schedules and the analytical cost model read.
+    """A back end and the machine model that schedules and the analytical cost model read: a
+    CpuTarget or a GpuTarget, which Target(...) makes by what it names.
+
+    Target("c", threads=2)      ->   CpuTarget(kind="c", isa="", threads=2)
+    Target("cuda", "sm_90a")    ->   GpuTarget(kind="cuda", isa="sm_90a")
 
     kind: the back end: "c" compiles, "cuda" compiles for a GPU, "python" interprets, "null" lowers
     and prices but runs nothing; or that of a package that brings one (tir/target_kinds.py).
@@ -40,55 +32,46 @@ class Target:
     completes it (driver/resolve_target.py). Other kinds take "scalar".
     features: what the machine has beside it: "vnni" (AVX512-VNNI, products of bytes), "bf16"
     (AVX512-BF16, products of bfloat16).
-    vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a
-    core starts per cycle. clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared),
-    dram_gb_per_s: nominal, so that plans are reproducible.
     threads: what schedules are chosen for; a run may use another number.
-    A number of 0 is not given: it becomes the instruction set's nominal one, or, of an open target,
+    A number of 0 is not given: it becomes the nominal one of what is named, or, of an open target,
     the machine's.
     """
 
     kind: str = "c"
     isa: str = ""
-    vector_bytes: int = 0
-    vector_registers: int = 0
-    fma_per_cycle: int = 0
-    clock_ghz: float = 0.0
-    l1_bytes: int = 0
-    l2_bytes: int = 0
-    l3_bytes: int = 0
-    dram_gb_per_s: float = 0.0
+    _: KW_ONLY
     threads: int = 0
     features: tuple[str, ...] = ()
+
+    def __new__(cls, kind: str = "c", isa: str = "", **given: object) -> Target:
+        """A target of the class that the names ask for. Raises: TargetError for fields that only
+        the other class has.
+        """
+        made = _class_of(kind, isa) if cls is Target else cls
+        _check_fields(made, kind, isa, given)
+        return object.__new__(made)
 
     def __post_init__(self) -> None:
         """Take the nominal numbers for those that are not given.
 
-        Raises: TargetError for an unknown back end, instruction set, architecture or feature.
+        Raises: TargetError for an unknown back end, instruction set, architecture or feature, and
+        for one that the class is not for.
         """
-        known = _check_names(self)
+        known = check_names(self.kind, self.isa, self.features)
+        _check_class(self)
         if not self.isa and self.kind not in _HERE:
             object.__setattr__(self, "isa", "scalar")
         object.__setattr__(self, "features", tuple(f for f in known if f in self.features))
         if self.is_open:
             return
-        for name, value in _nominal(self.isa).items():
+        nominal = {**asdict(self.model), "threads": _THREADS}
+        for name, value in nominal.items():
             if not getattr(self, name):
                 object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         named = self.kind in _HERE and not self.is_open
         return f"{self.kind}:{self.instructions}" if named else self.kind
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it names no instruction set and so means the machine that it is used on."""
-        return not self.isa
-
-    @property
-    def instructions(self) -> str:
-        """The instruction set with the features: "avx512+vnni"; empty where it is open."""
-        return "+".join((self.isa, *self.features))
 
     @staticmethod
     def parse(text: str) -> Target:
@@ -108,29 +91,64 @@ class Target:
         isa, *features = isa.split("+")
         return Target(kind, isa, features=tuple(features))
 
-    def using(self, features: Iterable[str]) -> Target:
+    @classmethod
+    def of(cls, target: Target) -> Self:
+        """The target, which must be of this class. Raises: TargetError."""
+        if not isinstance(target, cls):
+            raise TargetError(
+                f"target: '{target}' is {_WHAT[type(target)]}; expected {_WHAT[cls]}.",
+                code="target-class",
+            )
+        return target
+
+    @property
+    def model(self) -> CpuModel | GpuRates:
+        """The nominal numbers of what a target that is not open names."""
+        raise NotImplementedError
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it names no instruction set and so means the machine that it is used on."""
+        return not self.isa
+
+    @property
+    def instructions(self) -> str:
+        """The instruction set with the features: "avx512+vnni"; empty where it is open."""
+        return "+".join((self.isa, *self.features))
+
+    def using(self, features: Iterable[str]) -> Self:
         """This target without the features that are not among `features`."""
         used = set(features)
         return replace(self, features=tuple(name for name in self.features if name in used))
 
     def lanes(self, dtype: DType) -> int:
         """Elements of `dtype` in one vector register; 1 where there are no vectors."""
-        return max(1, self.vector_bytes // dtype.bytes)
+        return 1
 
     @property
-    def names_registers(self) -> bool:
-        """Whether each element of a register tile is a variable of its own, and no array."""
-        return self.vector_bytes > 0 or self.gpu is not None
+    def cache_bytes(self) -> tuple[int, ...]:
+        """The caches that one core, or one multiprocessor, reads through, the nearest first."""
+        raise NotImplementedError
 
     @property
-    def gpu(self) -> GpuLimits | None:
-        """The limits of a GPU's architecture; None for what is none."""
-        return GPUS.get(self.isa)
+    def limits(self) -> GpuLimits | None:
+        """What the architecture of a GPU allows; None for a CPU, and where it is open."""
+        return None
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether code computes in vector registers."""
+        return False
 
     @property
     def has_grid(self) -> bool:
         """Whether code runs as a grid of blocks of threads, to which loops are bound."""
-        return self.gpu is not None
+        return False
+
+    @property
+    def names_registers(self) -> bool:
+        """Whether each element of a register tile is a variable of its own, and no array."""
+        return self.has_vectors or self.has_grid
 
     @property
     def has_byte_vectors(self) -> bool:
@@ -140,7 +158,7 @@ class Target:
     @property
     def has_long_vectors(self) -> bool:
         """Whether integers of 64 bits are compared, multiplied and converted in vectors."""
-        return self.isa in ("avx512", "scalar") or self.gpu is not None
+        return self.isa in ("avx512", "scalar") or self.has_grid
 
     @property
     def has_fma(self) -> bool:
@@ -152,47 +170,125 @@ class Target:
         return {**asdict(self), "features": list(self.features)}
 
 
-def _check_names(target: Target) -> tuple[str, ...]:
-    """The features that the instruction set may have; unknown names are refused."""
-    kind, isa, features = target.kind, target.isa, target.features
-    whole = "+".join((isa, *features))
-    text = f"{kind}:{whole}" if whole else kind
-    if not is_kind(kind):
-        raise TargetError(
-            f"target: unknown back end '{kind}' in '{text}'; expected one of "
-            f"{known_names(kind, BUILT_IN)}.",
-            code="target-kind",
-            hints=(f"a package may bring it, as an entry point of the group '{GROUP}'.",),
-        )
-    machines = machines_of(kind)
-    if isa and isa not in machines:
-        gpu = kind == "cuda"
-        raise TargetError(
-            f"target: unknown {'architecture' if gpu else 'instruction set'} '{isa}' in '{text}'; "
-            f"expected one of {known_names(isa, machines)}.",
-            code="target-gpu" if gpu else "target-isa",
-            hints=("cuda:sm_80 is an A100, cuda:sm_90a an H100 or H200.",) if gpu else (),
-        )
-    if features and not isa:
-        raise TargetError(
-            f"target: '{text}' has features and no instruction set; expected one before them, as "
-            "in 'c:avx512+vnni'.",
-            code="target-feature-alone",
-        )
-    known = tuple(name for name, base in FEATURES.items() if base == isa)
-    for name in features:
-        if name not in known:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuTarget(Target):
+    """A target whose code runs on a CPU, with its machine (tir/cpu.py).
+
+    vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a
+    core starts per cycle. clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared),
+    dram_gb_per_s: nominal, so that plans are reproducible.
+    """
+
+    vector_bytes: int = 0
+    vector_registers: int = 0
+    fma_per_cycle: int = 0
+    clock_ghz: float = 0.0
+    l1_bytes: int = 0
+    l2_bytes: int = 0
+    l3_bytes: int = 0
+    dram_gb_per_s: float = 0.0
+
+    @property
+    def model(self) -> CpuModel:
+        """The nominal machine of its instruction set."""
+        return CPUS[self.isa]
+
+    def lanes(self, dtype: DType) -> int:
+        """Elements of `dtype` in one vector register; 1 where there are no vectors."""
+        return max(1, self.vector_bytes // dtype.bytes)
+
+    @property
+    def cache_bytes(self) -> tuple[int, ...]:
+        """The three levels."""
+        return self.l1_bytes, self.l2_bytes, self.l3_bytes
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether code computes in vector registers."""
+        return self.vector_bytes > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuTarget(Target):
+    """A target whose code runs on a GPU, with the rates of a board of its architecture, or of the
+    one that a caller means: the fields of GpuRates (tir/gpu.py). The limits are the architecture's.
+    """
+
+    gflops: float = 0.0
+    gb_per_s: float = 0.0
+    f16_gflops: float = 0.0
+    tf32_gflops: float = 0.0
+    int8_gops: float = 0.0
+    f8_gflops: float = 0.0
+
+    @property
+    def model(self) -> GpuRates:
+        """The nominal rates of its architecture."""
+        return GPUS[self.isa].rates
+
+    @property
+    def limits(self) -> GpuLimits | None:
+        """What its architecture allows; None where it is open."""
+        return GPUS.get(self.isa)
+
+    @property
+    def cache_bytes(self) -> tuple[int, ...]:
+        """That of a multiprocessor and that of the board."""
+        return GPUS[named(self).isa].cache_bytes
+
+    @property
+    def has_grid(self) -> bool:
+        """Always."""
+        return True
+
+    def warp_gflops(self, element: DType) -> float:
+        """What the tensor cores reach with instructions of one warp that multiply elements of a
+        type, in 10^9 operations per second.
+        """
+        rates = {
+            FLOAT16: self.f16_gflops,
+            BFLOAT16: self.f16_gflops,
+            FLOAT32: self.tf32_gflops,
+            dtype("int8"): self.int8_gops,
+        }
+        return rates[element] * GPUS[named(self).isa].warp_share
+
+
+_THREADS = 2  # of any machine
+_WHAT: dict[type[Target], str] = {CpuTarget: "a CPU", GpuTarget: "a GPU"}
+
+
+def _class_of(kind: str, isa: str) -> type[CpuTarget | GpuTarget]:
+    return GpuTarget if names_gpu(kind, isa) else CpuTarget
+
+
+def _check_fields(made: type[Target], kind: str, isa: str, given: Iterable[str]) -> None:
+    """Refuse a field that only another class of targets has; what none has is Python's to refuse.
+
+    Raises: TargetError.
+    """
+    common = {f.name for f in fields(Target)}
+    own = [f.name for f in fields(made) if f.name not in common]
+    others = {f.name for one in (CpuTarget, GpuTarget) for f in fields(one)} - common
+    for name in given:
+        if name in others and name not in own:
+            text = f"{kind}:{isa}" if isa else kind
             raise TargetError(
-                f"target: '{isa}' has no feature '{name}' in '{text}'; expected "
-                f"{known_names(name, known) if known else 'none'}.",
-                code="target-feature",
+                f"target: '{text}' is {_WHAT[made]}, which has no '{name}'; expected "
+                f"one of {known_names(name, own)}.",
+                code="target-field",
             )
-    return known
 
 
-def machines_of(kind: str) -> Iterable[str]:
-    """The instruction sets, or the architectures, that a target of a kind may name."""
-    return GPUS if kind == "cuda" else _REGISTERS
+def _check_class(target: Target) -> None:
+    """Refuse a class by hand that is not the one for what a target names. Raises: TargetError."""
+    wanted = _class_of(target.kind, target.isa)
+    if type(target) is not wanted:
+        raise TargetError(
+            f"target: '{target}' is {_WHAT[wanted]}; expected {_WHAT[type(target)]}.",
+            code="target-class",
+            hints=("Target(...) makes what the names ask for.",),
+        )
 
 
 def named(target: Target) -> Target:
@@ -207,14 +303,6 @@ def named(target: Target) -> Target:
     return target
 
 
-def _nominal(isa: str) -> dict[str, float]:
-    """The machine model of an instruction set, or of a GPU's architecture."""
-    if isa in GPUS:
-        return {**_NOMINAL, "vector_registers": GPUS[isa].registers_per_thread}
-    vector_bytes, vector_registers = _REGISTERS[isa]
-    return {**_NOMINAL, "vector_bytes": vector_bytes, "vector_registers": vector_registers}
-
-
 def covers(available: Iterable[str], needed: str) -> bool:
     """Whether a machine with some instruction sets ("avx512+vnni", "avx2") has one that is needed,
     with its features.
@@ -226,4 +314,4 @@ def covers(available: Iterable[str], needed: str) -> bool:
     )
 
 
-ISAS = {isa: Target(isa=isa) for isa in _REGISTERS}
+ISAS = {isa: CpuTarget(isa=isa) for isa in CPUS}

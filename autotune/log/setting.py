@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...tir.parsing.json_reader import Json
+from ...tir.target_names import names_gpu
 from .record import Conditions, Trial
 
 _INSTRUCTIONS = ("kind", "isa", "features")
@@ -23,8 +24,9 @@ class Setting:
 
     cpu: the model of the CPU or GPU; empty for a GPU that this machine lacks. instructions: those
     of the target, as text; threads: the number that it schedules for; machine: its other fields, as
-    JSON. tool, compiler, flags: the code generator. cache: "cold" or "warm"; empty where nothing
-    was timed. driver: of a GPU.
+    JSON; empty for a GPU, whose rates change prices and no time, and of which older records have
+    the fields of a CPU. tool, compiler, flags: the code generator. cache: "cold" or "warm"; empty
+    where nothing was timed. driver: of a GPU.
     """
 
     cpu: str
@@ -42,11 +44,13 @@ class Setting:
         """The setting of a measurement."""
         fields = {name: conditions.target[name] for name in sorted(conditions.target)}
         threads = fields.pop("threads", 0)
+        others = {name: fields[name] for name in fields if name not in _INSTRUCTIONS}
+        of_gpu = names_gpu(str(fields.get("kind")), str(fields.get("isa")))
         return Setting(
             conditions.cpu,
             _instructions(fields),
             threads if isinstance(threads, int) else 0,
-            json.dumps({name: fields[name] for name in fields if name not in _INSTRUCTIONS}),
+            "" if of_gpu else json.dumps(others),
             conditions.tool,
             conditions.compiler,
             conditions.flags,

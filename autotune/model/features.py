@@ -130,7 +130,7 @@ def _counts(placed: Sequence[_Placed]) -> Features:
 
 def _cache_traffic(roots: Iterable[Stmt], target: Target) -> Features:
     """Bytes that miss each cache level."""
-    sizes = (target.l1_bytes, target.l2_bytes, target.l3_bytes)
+    sizes = target.cache_bytes
     traffic = [cache_traffic(root, sizes) for root in roots]
     return {
         f"bytes past level {level + 1}": _log(sum(one.passed[level] for one in traffic))

@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ...driver.tuning.errors import TuneError
-from ...runtime.machine.host import host
 from ...runtime.machine.timing import seconds_text
 from ...tir.errors import TilewrightError
 from ...tir.parsing.parser import parse
@@ -18,7 +17,7 @@ from ..log.record import Trial, Workload
 from ..log.summary import TuningSummary, summarise
 from ..model.importance import importances
 from ..model.model_fit import ModelFit, model_fit
-from .bound import MachineBound, memory_gb_per_s, peak_gflops
+from .bound import MachineBound, roofs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,8 +132,8 @@ def draw_importance(axes: Axes, summaries: Sequence[TuningSummary]) -> None:
 def draw_roofline(
     axes: Axes, summaries: Sequence[TuningSummary], texts: dict[str, Workload]
 ) -> None:
-    """The rates of the default (hollow) and the best schedule (full), below the peak rate and, for
-    this machine, the bandwidth of its memory levels.
+    """The rates of the default (hollow) and the best schedule (full), below the peak rates of the
+    machine and the bandwidths of its memory.
     """
     axes.set_title("roofline")
     points = [(one, bound) for one in summaries if (bound := _bound(texts.get(one.key)))]
@@ -156,24 +155,18 @@ def draw_roofline(
 
 
 def _draw_roofs(axes: Axes, summaries: Sequence[TuningSummary], ends: tuple[float, float]) -> None:
-    """The limits of this machine; of another one, the largest result of its probes."""
+    """The bounds of the machine, as far as they are known."""
     low, high = ends
-    setting = summaries[0].setting
-    if setting.cpu != host().model:
-        probed = [trial.method.calibration or 0.0 for one in summaries for trial in one.trials]
-        peak, x = max(probed), [low, high]
-        roof = [peak, peak]
-    else:
-        peak = peak_gflops((t for one in summaries for t in one.trials), setting.threads)
-        x, roof = [low, high], [peak, peak]
-        for level, speed in memory_gb_per_s(setting.threads).items():
-            ends_of_ramp = [low, peak / speed]
-            axes.plot(ends_of_ramp, [low * speed, peak], color=_LIMIT, linewidth=_THIN)
-            text = f"{level} {speed:.0f} GB/s"
-            axes.annotate(text, (low, low * speed), ha="left", va="bottom", fontsize="small")
-    axes.plot(x, roof, color=_LIMIT, linewidth=_THIN)
-    text = f"{peak:.0f} GFLOP/s"
-    axes.annotate(text, (high, peak), ha="right", va="bottom", fontsize="small")
+    found = roofs([trial for one in summaries for trial in one.trials])
+    top = max(found.peaks.values(), default=0.0)
+    for level, speed in found.bandwidths.items():
+        axes.plot([low, top / speed], [low * speed, top], color=_LIMIT, linewidth=_THIN)
+        text = f"{level} {speed:.0f} GB/s"
+        axes.annotate(text, (low, low * speed), ha="left", va="bottom", fontsize="small")
+    for name, peak in found.peaks.items():
+        axes.plot([low, high], [peak, peak], color=_LIMIT, linewidth=_THIN)
+        text = f"{name} {peak:.0f} GFLOP/s".strip()
+        axes.annotate(text, (high, peak), ha="right", va="bottom", fontsize="small")
 
 
 def _draw_trials(axes: Axes, trials: Sequence[Trial]) -> None:

@@ -13,22 +13,23 @@ from ..log.choice import best_trial
 from ..log.record import Record, Trial, Workload
 from ..log.setting import Setting
 from ..log.summary import UNNAMED, default_seconds
-from .bound import MachineBound
+from .bound import Limit, MachineBound
 
 
 @dataclass
 class ProgressRow:
     """One function in one setting: its trials so far, and the best of them by log/choice.py.
 
-    places: in a model; None: unknown. setting: None before the first trial. share: the time that
-    the machine needs at least over that of the best trial. last: when a trial was added.
+    places: in a model; None: unknown. setting: None before the first trial. limit: the time that
+    the machine needs at least for the best trial, None where that is not known. last: when a trial
+    was added.
     """
 
     name: str
     places: int | None = None
     bound: MachineBound | None = None
     setting: Setting | None = None
-    share: float | None = None
+    limit: Limit | None = None
     last: float = 0.0
     _trials: list[Trial] = field(default_factory=list, repr=False)
     _best: Trial | None = None
@@ -59,6 +60,11 @@ class ProgressRow:
         default, best = self.default, self.best
         return None if default is None or best is None else default / best
 
+    @property
+    def share(self) -> float | None:
+        """The time of the limit over that of the best trial."""
+        return None if self.limit is None or self.best is None else self.limit.seconds / self.best
+
     def admits(self, setting: Setting) -> bool:
         """Whether times of a setting may be compared with those of this row."""
         if self.setting is None:
@@ -76,7 +82,7 @@ class ProgressRow:
             return False
         self._best = best_trial(self._trials)
         if self._best is not None and self.bound is not None:
-            self.share = self.bound.share(self._best)
+            self.limit = self.bound.limit(self._best)
         return self._best is trial and not trial.method.session
 
     def _may_change_best(self, trial: Trial) -> bool:

@@ -15,6 +15,6 @@ def prelude(target: Target, body: str) -> str:
     it calls.
     """
     header = "arm_neon.h" if target.isa == "neon" else "immintrin.h"
-    intrinsics = f"#include <{header}>\n" if target.vector_bytes else ""
+    intrinsics = f"#include <{header}>\n" if target.has_vectors else ""
     parts = [f"{intrinsics}#include <stdint.h>\n#include <string.h>\n", TEAM]
     return "\n".join([*parts, *C.definitions(body)])

@@ -103,4 +103,4 @@ def gpu(target: Target) -> Pipeline:
 
 def lowering(target: Target) -> Pipeline:
     """The passes from stage NEST to stage LOWERED for a target."""
-    return cpu(target) if target.gpu is None else gpu(target)
+    return gpu(target) if target.has_grid else cpu(target)

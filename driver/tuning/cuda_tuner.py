@@ -107,7 +107,7 @@ def _check_length(code: CudaArtifact) -> None:
 
 def _check_registers(code: CudaArtifact, needs: Mapping[str, Resources]) -> None:
     """Refuse a kernel of which not even one block finds room. Raises: TuneError."""
-    limits = code.target.gpu
+    limits = code.target.limits
     assert limits is not None
     most = limits.registers_per_block
     parts = [part for part in (code.prepare, code.run) if part is not None]

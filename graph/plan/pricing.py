@@ -86,6 +86,6 @@ class Pricer:
     def _price(self, func: PrimFunc) -> Price:
         measured = self.source.seconds(func, self.target) if self.source is not None else None
         try:
-            return Price(estimate(func, self.target), measured)
+            return Price(estimate(func, self.target, strict=self.strict), measured)
         except REFUSALS as error:
             return Price(math.inf, measured, f"{error.message} [{error.code}]")

@@ -17,7 +17,8 @@ from functools import cache
 from pathlib import Path
 
 from ...tir.errors import TilewrightError
-from ...tir.target import FEATURES, ISAS, Target, covers
+from ...tir.target import ISAS, CpuTarget, Target, covers
+from ...tir.target_names import FEATURES
 from .cgroups import cgroup_folders, read_text
 
 THREADS_VARIABLE = "TILEWRIGHT_NUM_THREADS"
@@ -207,8 +208,8 @@ def default_threads() -> int:
     return int(text)
 
 
-def host_target() -> Target:
-    """The Target of this machine's CPU: back end "c", its best instruction set, its caches and
+def host_target() -> CpuTarget:
+    """The target of this machine's CPU: back end "c", its best instruction set, its caches and
     threads.
     """
     here = host()

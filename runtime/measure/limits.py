@@ -18,7 +18,7 @@ import numpy as np
 
 from ...tir.errors import TargetError
 from ...tir.instructions.tensor_intrinsics import TENSOR_INTRINSICS
-from ...tir.target import Target, covers
+from ...tir.target import CpuTarget, Target, covers
 from ..arrays import Array, address, empty_aligned
 from ..cpu.pool import pool_run
 from ..machine.host import allowed_cpus, default_threads, host, host_target
@@ -166,7 +166,7 @@ def limits(*, refresh: bool = False) -> Limits:
     return measured
 
 
-def _measure(target: Target, threads: tuple[int, ...]) -> Limits:
+def _measure(target: CpuTarget, threads: tuple[int, ...]) -> Limits:
     sizes = (target.l1_bytes // 2, target.l2_bytes // 2, target.l3_bytes // 2, target.l3_bytes * 4)
     reads = [
         ReadLimit(count, size, _rate(read_peak(count, size, target)))

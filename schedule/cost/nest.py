@@ -17,7 +17,7 @@ from ...tir.buffer import Buffer
 from ...tir.expr import EQ, Expr, Var
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.stmt import Block, For, ForKind, IterKind, Role, Stmt, Tail
-from ...tir.target import Target
+from ...tir.target import CpuTarget
 from ...tir.visit import blocks, free_vars, loads, statements
 from ...tir.work.work import block_work
 from ..canonical import origin_of
@@ -36,7 +36,7 @@ class NestTraffic:
     constant: int
 
 
-def nest_passes(func: PrimFunc, target: Target) -> list[Sweep]:
+def nest_passes(func: PrimFunc, target: CpuTarget) -> list[Sweep]:
     """A pass for each statement at the root of a function that is scheduled for a CPU."""
     return [_sweep(func, root, traffic, target) for root, traffic in nests(func)]
 
@@ -58,7 +58,7 @@ def nests(func: PrimFunc) -> Iterator[tuple[Stmt, NestTraffic]]:
         yield root, _traffic(func, inside, fixed)
 
 
-def _sweep(func: PrimFunc, root: Stmt, traffic: NestTraffic, target: Target) -> Sweep:
+def _sweep(func: PrimFunc, root: Stmt, traffic: NestTraffic, target: CpuTarget) -> Sweep:
     parallel = [
         x.extent for x in statements(root) if isinstance(x, For) and x.kind is ForKind.PARALLEL
     ]
@@ -96,7 +96,7 @@ def _read_outside(func: PrimFunc, inside: tuple[Block, ...]) -> set[Buffer]:
     return needed | set(func.outputs)
 
 
-def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
+def _block_cycles(func: PrimFunc, block: Block, target: CpuTarget) -> float:
     around = _outside_of_units(loops_around(func, block))
     unrolled = [loop for loop in around if loop.kind is ForKind.UNROLLED]
     vectors = [loop for loop in around if loop.kind in _IN_VECTORS]
@@ -129,7 +129,7 @@ def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
     return repeats * float(max(busy))
 
 
-def _copies(loop: For, target: Target) -> float:
+def _copies(loop: For, target: CpuTarget) -> float:
     """Copies of the body of an unrolled loop; the short one at the end takes half the time where
     the units are half as wide as a register.
     """

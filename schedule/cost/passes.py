@@ -13,7 +13,7 @@ from ...tir.expr import Add, Call, Const, Div, Expr, Max, Min, Mul, Select, Sub
 from ...tir.lowered import Fma
 from ...tir.node import Node
 from ...tir.stmt import Block, IterKind
-from ...tir.target import Target
+from ...tir.target import CpuTarget, Target
 from ...tir.visit import free_vars, stores, transform
 
 LATENCY = 4.0  # cycles until the result of an addition can be used
@@ -56,6 +56,7 @@ class Sweep:
 
     def seconds(self, target: Target) -> float:
         """The slower of arithmetic and traffic, and a barrier behind it."""
+        target = CpuTarget.of(target)
         clock = target.clock_ghz * 1e9
         memory = target.dram_gb_per_s * 1e9
         if self.moved <= target.l2_bytes * self.threads:
@@ -87,7 +88,7 @@ def values_of(block: Block) -> list[Expr]:
 
 
 def arithmetic_cycles(
-    value: Node, target: Target, decided: Callable[[Expr], bool] = lambda condition: False
+    value: Node, target: CpuTarget, decided: Callable[[Expr], bool] = lambda condition: False
 ) -> float:
     """Cycles to compute one value, or one vector of it, from what is in registers.
 
@@ -98,7 +99,7 @@ def arithmetic_cycles(
     return _cycles([value], target, decided)
 
 
-def _cycles(values: list[Node], target: Target, decided: Callable[[Expr], bool]) -> float:
+def _cycles(values: list[Node], target: CpuTarget, decided: Callable[[Expr], bool]) -> float:
     cycles, seen, waiting = 0.0, set[Node](), list(values)
     while waiting:
         node = waiting.pop()
@@ -125,7 +126,7 @@ def _choices(node: Node, decided: Callable[[Expr], bool]) -> list[Node]:
     return [*found, node]
 
 
-def _instruction(node: Node, target: Target) -> tuple[float, tuple[Node, ...]]:
+def _instruction(node: Node, target: CpuTarget) -> tuple[float, tuple[Node, ...]]:
     """The cycles of a node itself, and what it is computed from."""
     match node:
         case Add(a, Mul(b, c)) | Add(Mul(b, c), a) if target.has_fma:

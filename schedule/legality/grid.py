@@ -112,12 +112,13 @@ def joins(func: PrimFunc, loop: For, axis: str) -> bool:
 
 def check_limits(func: PrimFunc, loop: For, target: Target | None) -> None:
     """The nest of a bound loop has no more blocks and threads than the target allows."""
-    if target is None or target.gpu is None:
+    limits = None if target is None else target.limits
+    if target is None or limits is None:
         return
     root = (*loops_around(func, loop), loop)[0]
     threads = extents(root, THREAD_AXES)
     for number, axis in enumerate(AXES):
-        most = (*target.gpu.blocks, *target.gpu.threads)[number]
+        most = (*limits.blocks, *limits.threads)[number]
         if loop.axis == axis and loop.extent > most:
             raise refuse(
                 func,
@@ -128,11 +129,11 @@ def check_limits(func: PrimFunc, loop: For, target: Target | None) -> None:
                 hints=(f"split it first: split({loop.var.name}, (None, {most})).",),
             )
     count = threads[0] * threads[1] * threads[2]
-    if count > target.gpu.threads_per_block:
+    if count > limits.threads_per_block:
         raise refuse(
             func,
             f"bind: with loop '{loop.var.name}' a block has {' x '.join(map(str, threads))} = "
-            f"{count} threads; expected at most {target.gpu.threads_per_block} on {target.isa}.",
+            f"{count} threads; expected at most {limits.threads_per_block} on {target.isa}.",
             code="bind-threads",
             kind=Kind.ARGUMENT,
             hints=("bind a loop of fewer iterations: split it, and let a thread run a part.",),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block
-from ...tir.target import Target
+from ...tir.target import CpuTarget
 from ..cost.passes import Sweep
 from ..nest import is_reduction
 from ..schedule import Schedule
@@ -65,7 +65,7 @@ def inline_around_windows(sch: Schedule) -> Anchored:
     return anchored(sch.func)
 
 
-def anchored_passes(func: PrimFunc, cycles: float, target: Target) -> list[Sweep]:
+def anchored_passes(func: PrimFunc, cycles: float, target: CpuTarget) -> list[Sweep]:
     """A pass for each block, the epilogue in that of the reduction, whose arithmetic takes
     `cycles`.
     """

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
-from ...tir.target import Target
+from ...tir.target import CpuTarget, Target
 from ..nest import fixed_tensors, is_reduction, read_indices, readers, target_of, writers
 from ..schedule import Schedule
 from ..trace.references import LoopRef
@@ -111,6 +111,7 @@ class AttentionRule(Rule):
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
+        target = CpuTarget.of(target)
         inline_chains(sch, repeated=False)
         stages = _stages(sch.func)
         assert stages is not None
@@ -139,7 +140,7 @@ class AttentionRule(Rule):
             sch.parallel(head)
 
 
-def _pack(sch: Schedule, stages: _Stages, head: LoopRef, target: Target) -> None:
+def _pack(sch: Schedule, stages: _Stages, head: LoopRef, target: CpuTarget) -> None:
     """Make the keys of a head once, and a copy of its values that lies together. Keys made of
     constants alone are made once for all heads and calls; such values are read where they lie.
     """
@@ -163,14 +164,14 @@ def _pack(sch: Schedule, stages: _Stages, head: LoopRef, target: Target) -> None
     _in_vectors(sch, sch.func.block(values), target)
 
 
-def _in_vectors(sch: Schedule, block: Block, target: Target) -> None:
+def _in_vectors(sch: Schedule, block: Block, target: CpuTarget) -> None:
     lanes = vector_lanes(block, target)
     _, lane = sch.split(sch.loops(block.name)[-1], (None, lanes), tail="mask")
     sch.vectorize(lane)
 
 
 def _between(
-    sch: Schedule, stages: _Stages, group: RowGroup, rows: LoopRef, cut: Parts, target: Target
+    sch: Schedule, stages: _Stages, group: RowGroup, rows: LoopRef, cut: Parts, target: CpuTarget
 ) -> None:
     """Compute blocks between the products for a block of rows."""
     block = sch.func.block(group.anchor)
@@ -221,7 +222,7 @@ def _keeps_rows(func: PrimFunc, stages: _Stages, block: Block) -> bool:
     return all(at[: stages.axes] == first for tensor in made for at in read_indices(block, tensor))
 
 
-def _rows_together(sch: Schedule, stages: _Stages, tile: Tile, target: Target) -> int:
+def _rows_together(sch: Schedule, stages: _Stages, tile: Tile, target: CpuTarget) -> int:
     """Rows that pass through both products together: all of them where their scores and powers
     have room in half of the level-2 cache, else a number of whole tiles.
     """
@@ -235,7 +236,7 @@ def _rows_together(sch: Schedule, stages: _Stages, tile: Tile, target: Target) -
 
 
 def _tile(
-    sch: Schedule, product: Contraction, rows: int, target: Target, *, whole: bool = False
+    sch: Schedule, product: Contraction, rows: int, target: CpuTarget, *, whole: bool = False
 ) -> Tile:
     """A tile of a product; whole: one whose rows divide the `rows` that there are."""
     dtype = product.weight.buffer.type
@@ -246,7 +247,7 @@ def _tile(
 
 
 def _tiled(
-    sch: Schedule, product: Contraction, row: LoopRef, tile: Tile, target: Target
+    sch: Schedule, product: Contraction, row: LoopRef, tile: Tile, target: CpuTarget
 ) -> TiledLoops:
     """The loops of a product below the loop over blocks of rows, tiled."""
     lanes = target.lanes(product.weight.buffer.type)
@@ -260,7 +261,7 @@ def _tiled(
 
 
 def _second_product(
-    sch: Schedule, stages: _Stages, tile: Tile, together: int, target: Target
+    sch: Schedule, stages: _Stages, tile: Tile, together: int, target: CpuTarget
 ) -> tuple[LoopRef, LoopRef]:
     """Schedule the second product and what follows it. Returns the loops over heads and, inside,
     over blocks of rows.
@@ -276,7 +277,7 @@ def _second_product(
     return head, rows
 
 
-def _first_product(sch: Schedule, stages: _Stages, together: int, target: Target) -> None:
+def _first_product(sch: Schedule, stages: _Stages, together: int, target: CpuTarget) -> None:
     """Pack the keys and schedule the first product."""
     product = stages.first
     blocks = together < product.rows[0].extent

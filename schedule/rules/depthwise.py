@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
-from ...tir.target import Target
+from ...tir.target import CpuTarget, Target
 from ..cost.passes import Sweep
 from ..schedule import Schedule
 from .anchored import anchored_passes, inline_around_windows, only_reduction
@@ -48,6 +48,7 @@ class DepthwiseRule(Rule):
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
+        target = CpuTarget.of(target)
         found = inline_around_windows(sch)
         for block in found.others:
             schedule_pointwise(sch, block.name, target)
@@ -55,12 +56,13 @@ class DepthwiseRule(Rule):
 
     def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
         """One for each block; what follows the sum runs on its accumulators."""
+        target = CpuTarget.of(target)
         sch = Schedule(func)
         cycles = _window_cycles(inline_around_windows(sch).anchor, target)
         return anchored_passes(sch.func, cycles, target)
 
 
-def _schedule(sch: Schedule, block: Block, target: Target) -> None:
+def _schedule(sch: Schedule, block: Block, target: CpuTarget) -> None:
     """Tile the sum for registers, with what follows on the accumulators."""
     reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
     lanes = vector_lanes(block, target)
@@ -77,7 +79,7 @@ def _schedule(sch: Schedule, block: Block, target: Target) -> None:
     share_tiles(sch, block, ordered, target)
 
 
-def window_tiles(block: Block, target: Target) -> list[Tile]:
+def window_tiles(block: Block, target: CpuTarget) -> list[Tile]:
     """Tiles of rows and vectors, cheapest first by the model; those whose accumulators leave no
     registers for data and weights come last.
     """
@@ -95,7 +97,7 @@ def window_tiles(block: Block, target: Target) -> list[Tile]:
     )
 
 
-def _window_cycles(block: Block, target: Target) -> float:
+def _window_cycles(block: Block, target: CpuTarget) -> float:
     """Cycles of the best tile over all rows and columns; without a fused multiply-add each step is
     two instructions.
     """
@@ -112,7 +114,7 @@ def _sizes(extent: int, limit: int) -> Sequence[int]:
     return range(1, max(1, min(extent, limit)) + 1)
 
 
-def _cycles(block: Block, rows: Sequence[IterVar], tile: Tile, target: Target) -> float:
+def _cycles(block: Block, rows: Sequence[IterVar], tile: Tile, target: CpuTarget) -> float:
     """Cycles per vector of columns for all rows of the last two axes, by tiles: multiply-adds, and
     the part of the loads of data and weights that does not run beside them.
     """

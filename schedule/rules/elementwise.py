@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block
-from ...tir.target import Target
+from ...tir.target import CpuTarget, Target
 from ...tir.work.work import points_of
 from ..cost.passes import Sweep, arithmetic_cycles, values_of
 from ..nest import targets_of
@@ -45,12 +45,14 @@ class ElementwiseRule(Rule):
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
+        target = CpuTarget.of(target)
         inline_chains(sch)
         for name in sch.blocks():
             schedule_pointwise(sch, name, target)
 
     def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
         """One for each block."""
+        target = CpuTarget.of(target)
         sch = Schedule(func)
         inline_chains(sch)
         cycles = [block_cycles(block, target) for block in sch.func.blocks]
@@ -58,7 +60,7 @@ class ElementwiseRule(Rule):
         return [sweep_over(sch.func, (block,), own, target) for block, own in pairs]
 
 
-def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
+def schedule_pointwise(sch: Schedule, name: str, target: CpuTarget) -> None:
     """Vectorise and parallelise a pointwise block in a nest of its own at the root."""
     block = sch.func.block(name)
     loops = sch.loops(name)
@@ -106,7 +108,7 @@ def _piece_in_vectors(
     return around[0]
 
 
-def choose_streaming(sch: Schedule, blocks: Sequence[Block], target: Target) -> bool:
+def choose_streaming(sch: Schedule, blocks: Sequence[Block], target: CpuTarget) -> bool:
     """Whether what the last of `blocks`, which make a row, writes goes past the caches; not asked
     of what the level-2 cache holds.
     """
@@ -117,7 +119,7 @@ def choose_streaming(sch: Schedule, blocks: Sequence[Block], target: Target) -> 
     return choose_flag(sch, "stores past the caches", blocks[-1].name, default)
 
 
-def streams(blocks: Sequence[Block], target: Target) -> bool:
+def streams(blocks: Sequence[Block], target: CpuTarget) -> bool:
     """Whether what the last of `blocks`, which make a row, writes goes past the caches: it is more
     than the last cache holds, so that a reader would find little of it there; and their arithmetic
     takes less time than memory does for two lines, so that not to read a line before it is written
@@ -130,12 +132,12 @@ def streams(blocks: Sequence[Block], target: Target) -> bool:
     return cycles < 2 * memory_cycles(target) * points_of(blocks[-1])
 
 
-def vector_cycles(block: Block, target: Target) -> float:
+def vector_cycles(block: Block, target: CpuTarget) -> float:
     """Cycles of the arithmetic of one vector that a block computes."""
     return sum(arithmetic_cycles(value, target) for value in values_of(block))
 
 
-def memory_cycles(target: Target) -> float:
+def memory_cycles(target: CpuTarget) -> float:
     """Cycles in which a vector comes from memory."""
     return target.vector_bytes / target.dram_gb_per_s * target.clock_ghz
 

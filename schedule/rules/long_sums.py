@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...tir.analysis.update import read_update
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
-from ...tir.target import Target
+from ...tir.target import CpuTarget
 from ...tir.work.work import points_of
 from ..nest import is_reduction, targets_of
 from ..schedule import Schedule
@@ -41,12 +41,12 @@ class Cut:
     scheduled: frozenset[str] = frozenset()
 
 
-def long_sums(func: PrimFunc, target: Target) -> frozenset[str]:
+def long_sums(func: PrimFunc, target: CpuTarget) -> frozenset[str]:
     """The blocks that add up more floats one after the other than they should."""
     return frozenset(b.name for b in func.blocks if is_reduction(b) and _is_long(b, target))
 
 
-def cut_long_sum(sch: Schedule, name: str, target: Target) -> list[Cut]:
+def cut_long_sum(sch: Schedule, name: str, target: CpuTarget) -> list[Cut]:
     """Cut the terms of a reduction into parts: so many that a sum of floats is no long chain, and
     these again where one axis is not enough; of a shorter one as many as is chosen, by default one.
     The parts of parts come last.
@@ -81,7 +81,7 @@ def cut_axes(sch: Schedule, name: str, longest: int) -> str:
     return block.name
 
 
-def _is_long(block: Block, target: Target) -> bool:
+def _is_long(block: Block, target: CpuTarget) -> bool:
     return _adds_floats(block) and _chain(block, target) > LONGEST_CHAIN
 
 
@@ -91,7 +91,7 @@ def _adds_floats(block: Block) -> bool:
     return update is not None and update.reducer in ("sum", "prod")
 
 
-def _chain(block: Block, target: Target) -> int:
+def _chain(block: Block, target: CpuTarget) -> int:
     """Terms that are added one after the other in one sum."""
     terms = [it.extent for it in block.iters if it.kind is IterKind.REDUCE]
     lanes = vector_lanes(block, target)
@@ -113,7 +113,7 @@ def _fewest_parts(block: Block, chain: int) -> tuple[IterVar, int]:
     return axis, next((n for n in sizes if axis.extent % n == 0), wanted)
 
 
-def _cut_axis(sch: Schedule, block: Block, axis: IterVar, count: int, target: Target) -> Cut:
+def _cut_axis(sch: Schedule, block: Block, axis: IterVar, count: int, target: CpuTarget) -> Cut:
     """Cut the terms along one axis into so many parts."""
     name, number = block.name, block.iters.index(axis)
     loop = sch.loops(name)[-len(block.iters) :][number]
@@ -127,7 +127,7 @@ def _cut_axis(sch: Schedule, block: Block, axis: IterVar, count: int, target: Ta
     return _cut_in_pieces(sch, name, loop, count, target)
 
 
-def _part_counts(block: Block, target: Target) -> list[int]:
+def _part_counts(block: Block, target: CpuTarget) -> list[int]:
     """The numbers of parts that may pay: each is worth a barrier, or all stay in registers."""
     if len(targets_of(block)) > 1:
         return [1]
@@ -157,7 +157,7 @@ def _cut(sch: Schedule, name: str, parts: LoopRef) -> Cut:
     return Cut(made)
 
 
-def _cut_in_pieces(sch: Schedule, name: str, loop: LoopRef, count: int, target: Target) -> Cut:
+def _cut_in_pieces(sch: Schedule, name: str, loop: LoopRef, count: int, target: CpuTarget) -> Cut:
     """Let each part take every `count`-th piece of a row, each lane of which is a sum of its own,
     and schedule that.
     """

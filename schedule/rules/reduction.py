@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
-from ...tir.target import Target
+from ...tir.target import CpuTarget, Target
 from ..cost.passes import Sweep
 from ..schedule import Schedule
 from .anchored import anchored_passes, inline_around_windows, only_reduction
@@ -47,6 +47,7 @@ class ReductionRule(Rule):
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
+        target = CpuTarget.of(target)
         found = inline_around_windows(sch)
         for block in found.others:
             schedule_pointwise(sch, block.name, target)
@@ -57,12 +58,13 @@ class ReductionRule(Rule):
 
     def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
         """One for each block; what follows the reduction runs on its accumulators."""
+        target = CpuTarget.of(target)
         sch = Schedule(func)
         cycles = block_cycles(inline_around_windows(sch).anchor, target)
         return anchored_passes(sch.func, cycles, target)
 
 
-def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool = False) -> None:
+def schedule_window(sch: Schedule, block: Block, target: CpuTarget, *, alone: bool = False) -> None:
     """Tile one windowed reduction for registers, with what follows on the accumulators, unless it
     is to be `alone`.
     """
@@ -82,7 +84,7 @@ def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool 
     share_tiles(sch, block, ordered, target)
 
 
-def _tiles(spatial: Sequence[IterVar], lanes: int, target: Target) -> list[Tile]:
+def _tiles(spatial: Sequence[IterVar], lanes: int, target: CpuTarget) -> list[Tile]:
     """Tiles of rows and vectors: that first whose rows come out even, then those with nearly as
     many accumulators.
     """

@@ -21,7 +21,7 @@ from ...tir.dtype import INT64
 from ...tir.expr import Add, Expr
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
-from ...tir.target import Target
+from ...tir.target import CpuTarget, Target
 from ...tir.visit import loads, stores
 from ...tir.work.work import points_of
 from ..cost.passes import Sweep
@@ -64,6 +64,7 @@ class RowsRule(Rule):
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
+        target = CpuTarget.of(target)
         inline_chains(sch, repeated=False)
         done: set[str] = set()
         for group in () if self.in_order else row_groups(sch.func, long_sums(sch.func, target)):
@@ -87,19 +88,20 @@ class RowsRule(Rule):
 
     def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
         """One for each group of blocks that are computed row by row."""
+        target = CpuTarget.of(target)
         sch = Schedule(func)
         inline_chains(sch, repeated=False)
         return [_sweep(sch.func, group, target) for group in row_groups(sch.func)]
 
 
-def _sweep(func: PrimFunc, group: RowGroup, target: Target) -> Sweep:
+def _sweep(func: PrimFunc, group: RowGroup, target: CpuTarget) -> Sweep:
     own = [func.block(name) for name in (*group.members, group.anchor)]
     cycles = sum(block_cycles(block, target, _in_vectors(block, target)) for block in own)
     return sweep_over(func, own, cycles, target)
 
 
 def cut_rows(
-    sch: Schedule, names: Sequence[str], target: Target, makers: Mapping[str, str] | None = None
+    sch: Schedule, names: Sequence[str], target: CpuTarget, makers: Mapping[str, str] | None = None
 ) -> Parts:
     """Cut the reductions along a row among these blocks: the blocks of partial results of each.
 
@@ -112,7 +114,7 @@ def cut_rows(
 def schedule_rows(
     sch: Schedule,
     group: RowGroup,
-    target: Target,
+    target: CpuTarget,
     *,
     in_order: bool = False,
     cut: Parts | None = None,
@@ -165,7 +167,7 @@ def schedule_rows(
         share_out(sch, group.anchor, outer, target, work)
 
 
-def _in_vectors(block: Block, target: Target) -> int:
+def _in_vectors(block: Block, target: CpuTarget) -> int:
     """The lanes of a reduction that runs in vectors along its row; 0 for others."""
     axis, lanes = row_axis(block), vector_lanes(block, target)
     alone = len(targets_of(block)) == 1
@@ -183,7 +185,7 @@ def _is_long(expr: Expr) -> bool:
     return (INT64 in kinds and not isinstance(expr, Add)) or any(map(_is_long, parts))
 
 
-def _maker(sch: Schedule, name: str, before: str, target: Target) -> str:
+def _maker(sch: Schedule, name: str, before: str, target: CpuTarget) -> str:
     """The block `before` a reduction along a row that makes, in vectors as long, the row that it
     reads; "" where it does not.
 
@@ -203,7 +205,7 @@ def _maker(sch: Schedule, name: str, before: str, target: Target) -> str:
     return before if choose_flag(sch, "one loop with what it reads", name, True) else ""
 
 
-def _in_parts(sch: Schedule, name: str, target: Target, *, alone: bool) -> tuple[str, ...]:
+def _in_parts(sch: Schedule, name: str, target: CpuTarget, *, alone: bool) -> tuple[str, ...]:
     """Cut a reduction along a row into the blocks of partial results: vectors, or one `alone`; one
     vector; few.
     """
@@ -242,7 +244,7 @@ def _vectors(count: int) -> int:
 
 
 def _partial(
-    sch: Schedule, block: Block, loops: Sequence[LoopRef], target: Target, *, joins: bool
+    sch: Schedule, block: Block, loops: Sequence[LoopRef], target: CpuTarget, *, joins: bool
 ) -> LoopRef:
     """Partial results in vectors, which live in registers; joins: of partial results, all of whose
     registers are named in the code. Returns the loop over the steps.
@@ -261,7 +263,7 @@ def _partial(
 
 
 def _choose_prefetch(
-    sch: Schedule, maker: Block, row: LoopRef, steps: LoopRef, target: Target
+    sch: Schedule, maker: Block, row: LoopRef, steps: LoopRef, target: CpuTarget
 ) -> None:
     """While vectors of a row are made, ask for the next row of what they are made of: where making
     one takes longer than memory takes to bring one, and the whole does not stay in the first cache.
@@ -285,7 +287,7 @@ def _joined(sch: Schedule, block: Block, loops: Sequence[LoopRef], row: LoopRef)
 
 
 def _elements(
-    sch: Schedule, block: Block, loops: Sequence[LoopRef], target: Target
+    sch: Schedule, block: Block, loops: Sequence[LoopRef], target: CpuTarget
 ) -> LoopRef | None:
     """The elements of a row in vectors; returns the loop over these, if there is one."""
     lanes = vector_lanes(block, target)
@@ -298,7 +300,7 @@ def _elements(
     return chunk
 
 
-def _share_out(sch: Schedule, block: Block, target: Target) -> None:
+def _share_out(sch: Schedule, block: Block, target: CpuTarget) -> None:
     """Share out the kept axes of a reduction; each element is reduced by one thread, in order."""
     loops = zip(sch.loops(block.name), block.iters, strict=True)
     spatial = [x for x, it in loops if it.kind is IterKind.SPATIAL and it.extent > 1]

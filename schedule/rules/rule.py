@@ -14,9 +14,8 @@ from typing import ClassVar
 from ...tir.func import PrimFunc
 from ...tir.instructions.instructions import Instruction
 from ...tir.target import Target
-from ..cost.grid import nest_kernels
-from ..cost.nest import nest_passes
 from ..cost.passes import Pass
+from ..cost.scheduled import scheduled_passes
 from ..schedule import Schedule
 from ..trace.decisions import Decisions
 
@@ -51,8 +50,7 @@ class Rule(ABC):
         """The passes over memory of a function that it takes: by default those of its nest. Plans
         ask for thousands of prices, so a rule says them here where it knows them without its steps.
         """
-        made = self.schedule(func, target).func
-        return nest_kernels(made) if target.has_grid else nest_passes(made, target)
+        return scheduled_passes(self.schedule(func, target).func, target)
 
     def schedule(
         self, func: PrimFunc, target: Target, decisions: Decisions | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...tir.buffer import Load
 from ...tir.stmt import Block, IterKind, IterVar
-from ...tir.target import Target
+from ...tir.target import CpuTarget
 from ...tir.visit import free_vars, loads, stores
 from ...tir.work.work import points_of
 from ..schedule import Schedule
@@ -25,7 +25,7 @@ CHAINS = 4  # each reads and writes a row: more of them meet in one set of the c
 SIZES = (1, 2, 4, 8)  # chains, of which a tuner may choose
 
 
-def schedule_scan(sch: Schedule, block: Block, target: Target) -> None:
+def schedule_scan(sch: Schedule, block: Block, target: CpuTarget) -> None:
     """Schedule one recurrence in a nest of its own at the root."""
     loops = dict(zip((it.var for it in block.iters), sch.loops(block.name), strict=True))
     steps = next(it for it in block.iters if it.kind is IterKind.ORDERED)

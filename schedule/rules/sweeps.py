@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
-from ...tir.target import Target
+from ...tir.target import CpuTarget
 from ...tir.visit import loads
 from ...tir.work.work import block_work, points_of
 from ..cost.passes import FORWARDING, LATENCY, Sweep, arithmetic_cycles, values_of
@@ -25,7 +25,7 @@ from .shape.structure import is_elementwise
 from .shape.windows import is_window
 
 
-def sweep_over(func: PrimFunc, blocks: Sequence[Block], cycles: float, target: Target) -> Sweep:
+def sweep_over(func: PrimFunc, blocks: Sequence[Block], cycles: float, target: CpuTarget) -> Sweep:
     """One sweep that computes blocks, the last of which makes its result."""
     inside = {target for block in blocks[:-1] for target in targets_of(block)}
     read: dict[Buffer, int] = {}
@@ -42,7 +42,7 @@ def sweep_over(func: PrimFunc, blocks: Sequence[Block], cycles: float, target: T
     return Sweep(cycles, threads, moved, constant)
 
 
-def block_cycles(block: Block, target: Target, lanes: int = 0) -> float:
+def block_cycles(block: Block, target: CpuTarget, lanes: int = 0) -> float:
     """Cycles of a block that is no register tile; lanes: of its vectors, where a rule has its own
     way with it.
     """
@@ -59,7 +59,7 @@ def block_cycles(block: Block, target: Target, lanes: int = 0) -> float:
     return points_of(block) * step / lanes
 
 
-def _lanes(block: Block, target: Target) -> int:
+def _lanes(block: Block, target: CpuTarget) -> int:
     if is_elementwise(block) and turned_axis(block) is not None:
         return 1  # elements one by one: see square_tiles
     vectors = panel_axis(block) is not None if block.is_ordered else is_window(block)

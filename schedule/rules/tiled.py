@@ -12,7 +12,7 @@ from ...tir.analysis.linear import linear
 from ...tir.expr import Var
 from ...tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ...tir.stmt import Block
-from ...tir.target import Target
+from ...tir.target import CpuTarget
 from ...tir.work.work import points_of
 from ..nest import read_indices, target_of, targets_of
 from ..primitives.loops import TailName
@@ -93,7 +93,7 @@ def panels_between(sch: Schedule, block: str, loops: TiledLoops, inside: int) ->
     return around
 
 
-def shared_first(sch: Schedule, outer: Sequence[LoopRef], target: Target) -> list[LoopRef]:
+def shared_first(sch: Schedule, outer: Sequence[LoopRef], target: CpuTarget) -> list[LoopRef]:
     """Nested loops, the longest outermost where the first has too few iterations to share out."""
     if sch.extent(outer[0]) >= target.threads:
         return list(outer)
@@ -107,7 +107,7 @@ def finish_tile(
     loops: TiledLoops,
     outer: Sequence[LoopRef],
     reduced: Sequence[LoopRef],
-    target: Target,
+    target: CpuTarget,
     *,
     parts: LoopRef | None = None,
     alone: bool = False,
@@ -158,7 +158,7 @@ def share_tiles(
     sch: Schedule,
     block: Block,
     ordered: Sequence[LoopRef],
-    target: Target,
+    target: CpuTarget,
     parts: LoopRef | None = None,
 ) -> None:
     """Run the first of the loops around the tiles of a block in parallel, unless it is `parts`."""
@@ -180,7 +180,7 @@ def _reads_forwards(epilogue: Block, block: Block, lanes: int) -> bool:
     return True
 
 
-def _shares_vectors(epilogue: Block, block: Block, loops: TiledLoops, target: Target) -> bool:
+def _shares_vectors(epilogue: Block, block: Block, loops: TiledLoops, target: CpuTarget) -> bool:
     if loops.unit is None:
         lanes = vector_lanes(block, target)
     else:  # those of the accumulators alone

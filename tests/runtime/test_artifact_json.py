@@ -101,8 +101,19 @@ def test_a_target_that_no_constructor_makes_is_refused(
 
 @pytest.mark.parametrize("name", ["c:scalar", "c:avx512+vnni", "c:neon", "python", "cuda:sm_90a"])
 def test_a_target_survives(name: str) -> None:
-    target = replace(Target.parse(name), threads=7, l1_bytes=1)
-    assert target_from_json(Reader(target.to_json(), "target")) == target
+    own = {"gb_per_s": 1.5} if name.startswith("cuda") else {"l1_bytes": 1}
+    target = replace(Target.parse(name), threads=7, **own)
+    assert target_from_json(through_text(target.to_json())) == target
+
+
+def test_a_gpu_of_an_older_file_has_what_a_cpu_is_like_there_and_no_rates() -> None:
+    written: dict[str, Json] = {
+        **{"kind": "cuda", "isa": "sm_90a", "vector_bytes": 0, "vector_registers": 255},
+        **{"fma_per_cycle": 2, "clock_ghz": 3.0, "l1_bytes": 32768, "l2_bytes": 1048576},
+        **{"l3_bytes": 33554432, "dram_gb_per_s": 40.0, "threads": 3, "features": []},
+    }
+    target = target_from_json(Reader(written, "target"))
+    assert target == Target("cuda", "sm_90a", threads=3)
 
 
 def test_a_check_survives_and_tells_where_its_word_lies() -> None:

@@ -37,6 +37,21 @@ def matmul(m: int, n: int, k: int, *, dtype: str = "float32", constant: bool = F
     return te.func(a, b, c, name="matmul")
 
 
+def widened_matmul(size: int, kind: str) -> PrimFunc:
+    """The product of two square matrices, summed in a wider type."""
+    total = "int32" if kind == "int8" else "float32"
+    a, b = (te.placeholder((size, size), kind, name=name) for name in "AB")
+    k = te.reduce_axis(size, name="k")
+
+    def wide(value: Expr) -> Expr:
+        return value if kind == total else te.cast(value, total)
+
+    c = te.compute(
+        (size, size), lambda i, j: te.sum(wide(a[i, k]) * wide(b[k, j]), axis=k), name="C"
+    )
+    return te.func(a, b, c, name="product")
+
+
 def matmul_relu(
     m: int, n: int, k: int, *, dtype: str = "float32", constant: bool = False
 ) -> PrimFunc:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import pickle
+from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tilewright.tir.dtype import FLOAT32, FLOAT64, dtype
+from tilewright.tir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, dtype
 from tilewright.tir.errors import TargetError, TargetTypeError
 from tilewright.tir.gpu import GPUS
-from tilewright.tir.target import ISAS, Target, covers, named
+from tilewright.tir.target import ISAS, CpuTarget, GpuTarget, Target, covers, named
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_a_target_that_names_no_machine_is_open_and_keeps_what_it_gives(kind: st
     target = Target(kind, threads=3)
     assert target.is_open
     assert (str(target), target.instructions, target.threads) == (kind, "", 3)
-    assert (target.vector_bytes, target.l1_bytes, target.features) == (0, 0, ())
+    assert (target.features, target.limits) == ((), None)
     assert Target.parse(kind) == Target(kind) != target
     assert pickle.loads(pickle.dumps(target)) == target
     assert named(replace(target, isa="avx2" if kind == "c" else "sm_80")).threads == 3
@@ -101,9 +102,77 @@ def test_a_target_by_its_fields_is_the_target_by_its_name(isa: str) -> None:
     assert not Target("c", isa=isa).is_open
 
 
-def test_a_gpu_by_its_fields_has_the_registers_of_its_architecture() -> None:
-    assert Target("cuda", "sm_90a") == Target.parse("cuda:sm_90a")
-    assert Target("cuda", "sm_90a").vector_registers == GPUS["sm_90a"].registers_per_thread
+TARGETS = (
+    *(Target(), Target("c", threads=3), Target.parse("c:avx512+vnni"), Target("python")),
+    *(Target("cuda"), Target("cuda", "sm_90a"), Target("cuda", "sm_80", gb_per_s=1555)),
+)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_a_target_is_of_the_class_that_its_names_ask_for(target: Target) -> None:
+    made = GpuTarget if target.kind == "cuda" else CpuTarget
+    assert type(target) is made
+    assert made.of(target) is target
+    assert target.has_grid == (made is GpuTarget)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_a_copy_of_a_target_is_the_target(target: Target) -> None:
+    copies = (pickle.loads(pickle.dumps(target)), copy(target), deepcopy(target), replace(target))
+    for made in copies:
+        assert made == target
+        assert (hash(made), repr(made), type(made)) == (hash(target), repr(target), type(target))
+
+
+def test_a_gpu_has_the_limits_and_rates_of_its_architecture_or_those_of_the_caller() -> None:
+    target = Target("cuda", "sm_80")
+    assert target == Target.parse("cuda:sm_80") == GpuTarget("cuda", "sm_80")
+    assert target.limits is GPUS["sm_80"]
+    small = GpuTarget("cuda", "sm_80", gb_per_s=1555)
+    assert (small.gb_per_s, small.gflops) == (1555, GPUS["sm_80"].rates.gflops)
+    assert small == replace(target, gb_per_s=1555) != target
+
+
+def test_tensor_cores_have_a_rate_for_each_type() -> None:
+    a100, h200 = (GpuTarget.of(Target("cuda", isa)) for isa in ("sm_80", "sm_90a"))
+    kinds = (FLOAT16, BFLOAT16, FLOAT32, dtype("int8"))
+    assert [a100.warp_gflops(kind) for kind in kinds] == [312e3, 312e3, 156e3, 624e3]
+    assert h200.warp_gflops(FLOAT16) == 0.63 * 989e3  # the rest is for four warps together
+
+
+@pytest.mark.parametrize("isa", GPUS)
+def test_rates_of_tensor_cores_are_at_least_those_without(isa: str) -> None:
+    rates = GPUS[isa].rates
+    assert rates.gflops <= rates.tf32_gflops < rates.f16_gflops < rates.int8_gops
+
+
+def test_a_field_of_the_other_class_is_refused() -> None:
+    with pytest.raises(TargetError) as caught:
+        Target("cuda", "sm_80", l1_bytes=1 << 15)
+    assert str(caught.value) == (
+        "TargetError: target: 'cuda:sm_80' is a GPU, which has no 'l1_bytes'; expected one of "
+        "'gflops', 'gb_per_s', 'f16_gflops', 'tf32_gflops', 'int8_gops', 'f8_gflops'. "
+        "[target-field]"
+    )
+    for fields in ({"gflops": 1.0}, {"kind": "python", "gb_per_s": 2.0}):
+        with pytest.raises(TargetError, match=r"is a CPU, which has no '.*\[target-field\]"):
+            Target(**fields)
+    with pytest.raises(TypeError, match="l1_byte"):
+        Target("cuda", l1_byte=1)
+
+
+def test_a_class_is_for_what_it_can_be() -> None:
+    with pytest.raises(TargetError) as caught:
+        replace(Target("null"), kind="cuda", isa="sm_80")
+    assert str(caught.value) == (
+        "TargetError: target: 'cuda:sm_80' is a GPU; expected a CPU. [target-class]\n"
+        "  Hint: Target(...) makes what the names ask for."
+    )
+    with pytest.raises(TargetError) as caught:
+        GpuTarget.of(Target("c", "avx2"))
+    assert str(caught.value) == (
+        "TargetError: target: 'c:avx2' is a CPU; expected a GPU. [target-class]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,8 +217,9 @@ def test_only_vector_targets_have_a_fused_multiply_add() -> None:
     assert [Target.parse(f"c:{isa}").has_fma for isa in ISAS] == [False, True, True, True]
 
 
-def test_every_field_goes_into_json() -> None:
-    target = replace(Target.parse("c:avx512+vnni"), threads=7)
+@pytest.mark.parametrize("name", ["c:avx512+vnni", "cuda:sm_90a"])
+def test_every_field_goes_into_json(name: str) -> None:
+    target = replace(Target.parse(name), threads=7)
     read = json.loads(json.dumps(target.to_json()))
     assert Target(**{**read, "features": tuple(read["features"])}) == target
 
@@ -185,7 +255,7 @@ def test_an_unknown_instruction_set_is_refused_with_those_that_exist() -> None:
 
 def test_a_gpu_is_named_by_its_architecture() -> None:
     target = Target.parse("cuda:sm_90a")
-    assert (str(target), target.gpu is not None, target.has_fma) == ("cuda:sm_90a", True, True)
+    assert (str(target), target.has_grid, target.has_fma) == ("cuda:sm_90a", True, True)
     with pytest.raises(TargetError) as refusal:
         Target.parse("cuda:sm_9000")
     assert str(refusal.value) == (

@@ -54,7 +54,7 @@ class WarpProduct:
 
     def is_on(self, target: Target) -> bool:
         """Whether a target has it: every architecture of a GPU that there is."""
-        return target.gpu is not None
+        return target.has_grid
 
     @property
     def packed(self) -> int:

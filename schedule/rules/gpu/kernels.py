@@ -11,21 +11,24 @@ from collections.abc import Iterator, Sequence
 
 from ....tir.buffer import Buffer
 from ....tir.func import PrimFunc
+from ....tir.instructions.warp_products import WarpProduct
 from ....tir.stmt import Block
 from ....tir.visit import loads
 from ....tir.work.work import block_operations, block_work
-from ...cost.grid import KernelPass
+from ...cost.grid import KernelPass, kernel_pass
 from ...nest import is_reduction, targets_of
 from ...schedule import Schedule
 from ..shape.row_groups import row_groups
 from ..shape.structure import inline_chains, pointwise_output
 
 
-def row_kernels(func: PrimFunc) -> list[KernelPass]:
-    """The kernels of a function whose rows are computed at once."""
+def row_kernels(func: PrimFunc, unit: WarpProduct | None = None) -> list[KernelPass]:
+    """The kernels of a function whose rows are computed at once. unit: the instruction that its
+    reductions become.
+    """
     sch = Schedule(func)
     inline_chains(sch, repeated=False)
-    return [_kernel(blocks) for blocks in _blocks_of_kernels(sch.func)]
+    return [_kernel(blocks, unit) for blocks in _blocks_of_kernels(sch.func)]
 
 
 def _blocks_of_kernels(func: PrimFunc) -> Iterator[tuple[Block, ...]]:
@@ -60,12 +63,12 @@ def _is_prepared(block: Block, fixed: set[Buffer]) -> bool:
     return all(load.buffer in fixed | own for load in loads(block.body))
 
 
-def _kernel(blocks: Sequence[Block]) -> KernelPass:
+def _kernel(blocks: Sequence[Block], unit: WarpProduct | None) -> KernelPass:
     inside = {target for block in blocks[:-1] for target in targets_of(block)}
-    done = [block_work(block) for block in blocks]
+    works = [block_work(block) for block in blocks]
     read: dict[Buffer, int] = {}
-    for work in done:
+    for work in works:
         for buffer, count in work.read:
             read[buffer] = max(count, read.get(buffer, 0))
-    moved = done[-1].written + sum(n for buffer, n in read.items() if buffer not in inside)
-    return KernelPass(sum(work.operations for work in done), moved)
+    moved = works[-1].written + sum(n for buffer, n in read.items() if buffer not in inside)
+    return kernel_pass([(b, unit if is_reduction(b) else None) for b in blocks], moved)

@@ -66,8 +66,7 @@ class GridWarpsRule(Rule):
         """Whether there is one such product."""
         sch = Schedule(func)
         narrow_operands(sch)
-        found = [block for block in sch.func.blocks if is_reduction(block)]
-        fits = len(found) == 1 and _unit(self.units, found[0]) is not None
+        fits = _only_unit(self.units, sch.func) is not None
         return fits and not func.dims and GridProductsRule().matches(func)
 
     def apply(self, sch: Schedule, target: Target) -> None:
@@ -84,8 +83,16 @@ class GridWarpsRule(Rule):
                 schedule_points(sch, other)
 
     def passes(self, func: PrimFunc, target: Target) -> Sequence[KernelPass]:
-        """The kernels of its rows."""
-        return row_kernels(func)
+        """The kernels of its rows, with the instruction that it uses."""
+        sch = Schedule(func)
+        narrow_operands(sch)
+        return row_kernels(func, _only_unit(self.units, sch.func))
+
+
+def _only_unit(units: Sequence[str], func: PrimFunc) -> WarpProduct | None:
+    """The first instruction that adds what the only reduction of a function adds."""
+    found = [block for block in func.blocks if is_reduction(block)]
+    return _unit(units, found[0]) if len(found) == 1 else None
 
 
 def _unit(units: Sequence[str], block: Block) -> WarpProduct | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ....tir.dtype import INT32, DType
 from ....tir.stmt import Block
-from ....tir.target import Target
+from ....tir.target import CpuTarget
 from ....tir.visit import loads
 from ...nest import is_reduction, targets_of
 
 
-def vector_lanes(block: Block, target: Target) -> int:
+def vector_lanes(block: Block, target: CpuTarget) -> int:
     """Lanes for a block: those of the widest type that it touches, where all of them are floats,
     integers of 32 or 64 bits, or bytes and truth values that the target has vectors of; else 1.
     Bytes have the lanes of 32 bits. Indices that are data do not count; beside its floats a block

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....tir.target import Target
+from ....tir.target import CpuTarget
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from .knobs import choose
@@ -17,7 +17,7 @@ def share_out(
     sch: Schedule,
     block: str,
     outer: Sequence[LoopRef],
-    target: Target,
+    target: CpuTarget,
     elements: int,
     *,
     default: int | None = None,
@@ -49,7 +49,7 @@ def share_out(
         sch.parallel(loops[0])
 
 
-def is_uneven(extent: int, target: Target) -> bool:
+def is_uneven(extent: int, target: CpuTarget) -> bool:
     """Whether a loop is too short to be shared out evenly."""
     return extent % target.threads != 0 and extent < 4 * target.threads
 

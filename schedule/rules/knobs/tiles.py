@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ....tir.dtype import DType
-from ....tir.target import Target
+from ....tir.target import CpuTarget
 
 FMA_LATENCY = 4  # cycles until an accumulator is there again
 # of vectors and broadcasts; measured: tiles one vector wide reach half the peak where one
@@ -50,7 +50,7 @@ class Tile:
 
 
 def step_cycles(
-    rows: int, vectors: int, target: Target, *, points: int = 1, streamed: bool = False
+    rows: int, vectors: int, target: CpuTarget, *, points: int = 1, streamed: bool = False
 ) -> float:
     """Cycles of one reduction step of a tile, of `points` products for each accumulator; streamed:
     weights come from the level-2 cache.
@@ -79,7 +79,7 @@ def tile_cycles(
     columns: int,
     steps: int,
     dtype: DType,
-    target: Target,
+    target: CpuTarget,
     points: int = 1,
 ) -> float:
     """Cycles for outer x inner rows and `columns` columns with `steps` reduction steps of `points`
@@ -102,7 +102,7 @@ def candidates(
     columns: int,
     steps: int,
     dtype: DType,
-    target: Target,
+    target: CpuTarget,
     points: int = 1,
 ) -> list[Tile]:
     """The tiles that fit the registers, cheapest first by the model; larger ones first among
@@ -116,14 +116,14 @@ def candidates(
 
 @cache
 def least_cycles(
-    outer: int, inner: int, columns: int, steps: int, dtype: DType, target: Target
+    outer: int, inner: int, columns: int, steps: int, dtype: DType, target: CpuTarget
 ) -> float:
     """Cycles of the best tile, as `tile_cycles` has them."""
     best = candidates(outer, inner, columns, steps, dtype, target)[0]
     return tile_cycles(best, outer, inner, columns, steps, dtype, target)
 
 
-def _fitting(outer: int, inner: int, vectors: int, target: Target) -> Iterator[Tile]:
+def _fitting(outer: int, inner: int, vectors: int, target: CpuTarget) -> Iterator[Tile]:
     spare = target.vector_registers - 1
     for h, w, v in itertools.product(_sizes(outer, 4), _sizes(inner, 16), _sizes(vectors, 8)):
         if h * w * v + v <= spare:

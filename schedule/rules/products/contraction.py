@@ -17,7 +17,7 @@ from ....tir.analysis.linear import linear
 from ....tir.func import PrimFunc
 from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ....tir.stmt import Block
-from ....tir.target import Target
+from ....tir.target import CpuTarget, Target
 from ...cost.passes import Sweep
 from ...nest import is_reduction
 from ...schedule import Schedule
@@ -66,10 +66,12 @@ class ContractionRule(Rule):
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
+        target = CpuTarget.of(target)
         schedule_contraction(sch, _product(sch), target, in_order=self.in_order)
 
     def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
         """One for each block; what follows the product runs on its accumulators."""
+        target = CpuTarget.of(target)
         sch = Schedule(func)
         cycles = _product_cycles(_product(sch), target)
         return anchored_passes(sch.func, cycles, target)
@@ -83,7 +85,7 @@ def _product(sch: Schedule) -> Contraction:
     return found
 
 
-def _product_cycles(found: Contraction, target: Target) -> float:
+def _product_cycles(found: Contraction, target: CpuTarget) -> float:
     """Cycles of the best register tile over all groups; without a fused multiply-add each step is
     two instructions.
     """
@@ -102,7 +104,7 @@ def _product_cycles(found: Contraction, target: Target) -> float:
 def schedule_contraction(
     sch: Schedule,
     found: Contraction,
-    target: Target,
+    target: CpuTarget,
     *,
     in_order: bool = False,
     unit: TensorIntrinsic | None = None,
@@ -137,7 +139,7 @@ def schedule_contraction(
         schedule_window(sch, sch.func.block(whole), target)
 
 
-def _schedule_others(sch: Schedule, own: Sequence[Block | None], target: Target) -> None:
+def _schedule_others(sch: Schedule, own: Sequence[Block | None], target: CpuTarget) -> None:
     """Schedule the pointwise blocks that do not belong to the product."""
     for block in sch.func.blocks:
         if block not in own and not is_reduction(block):
@@ -152,14 +154,14 @@ def _is_dot(func: PrimFunc, found: Contraction) -> bool:
     return few and found.weight.buffer not in func.constants and row_axis(found.block) is not None
 
 
-def _choose(sch: Schedule, found: Contraction, target: Target, points: int) -> Panel:
+def _choose(sch: Schedule, found: Contraction, target: CpuTarget, points: int) -> Panel:
     if is_grouped(found):
         return choose_panel(sch, found, target)
     tile = _choose_tile(sch, found, target, points)
     return Panel(tile, tile.vectors * target.lanes(found.total))
 
 
-def _choose_tile(sch: Schedule, found: Contraction, target: Target, points: int) -> Tile:
+def _choose_tile(sch: Schedule, found: Contraction, target: CpuTarget, points: int) -> Tile:
     steps = -(-found.steps // points)
     sizes = (*found.last_rows, found.vector.extent, steps, found.total, target, points)
     tiles = candidates(*sizes)
@@ -171,7 +173,7 @@ def _choose_tile(sch: Schedule, found: Contraction, target: Target, points: int)
     return choose_tile(sch, found.block.name, tiles)
 
 
-def _uneven(found: Contraction, tile: Tile, target: Target) -> float:
+def _uneven(found: Contraction, tile: Tile, target: CpuTarget) -> float:
     """The share of the busiest thread over an equal one, of a matrix whose weights are streamed:
     threads share out blocks of rows, or else panels.
     """

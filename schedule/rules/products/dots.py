@@ -17,7 +17,7 @@ from ....tir.func import PrimFunc
 from ....tir.instructions.instructions import Instruction
 from ....tir.instructions.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
 from ....tir.stmt import Block
-from ....tir.target import Target
+from ....tir.target import CpuTarget, Target
 from ....tir.visit import free_vars
 from ...nest import fixed_tensors, targets_of
 from ...schedule import Schedule
@@ -51,6 +51,7 @@ class DotsRule(Rule):
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
+        target = CpuTarget.of(target)
         inline_chains(sch)
         ((anchor,), _) = _anchors(sch.func)
         fixed = [block.name for block in reductions(sch.func) if block is not anchor]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ....tir.dtype import DType
-from ....tir.target import Target
+from ....tir.target import CpuTarget
 from ...schedule import Schedule
 from ..knobs.knobs import MOST_TILES, choose
 from ..knobs.tiles import FMA_LATENCY, LOADS_PER_FMA, TILE_OVERHEAD, Tile, pieces
@@ -39,14 +39,14 @@ def is_grouped(found: Contraction) -> bool:
     return found.group < found.vector.extent
 
 
-def choose_panel(sch: Schedule, found: Contraction, target: Target) -> Panel:
+def choose_panel(sch: Schedule, found: Contraction, target: CpuTarget) -> Panel:
     """The panel and tile that the schedule's decisions take."""
     listed = [panel.to_json() for panel in _panels_of(found, target)[:MOST_TILES]]
     *tile, width = choose(sch, "panel", found.block.name, listed, listed[0])
     return Panel(Tile(*tile), width)
 
 
-def group_cycles(found: Contraction, target: Target) -> float:
+def group_cycles(found: Contraction, target: CpuTarget) -> float:
     """Cycles of the best panels over all groups and the last two row axes."""
     outer, inner = found.last_rows
     best, lanes = _panels_of(found, target)[0], target.lanes(found.weight.buffer.type)
@@ -58,14 +58,14 @@ def has_short_end(width: int, lanes: int) -> bool:
     return 0 < width % lanes <= lanes // 2
 
 
-def _panels_of(found: Contraction, target: Target) -> tuple[Panel, ...]:
+def _panels_of(found: Contraction, target: CpuTarget) -> tuple[Panel, ...]:
     outer, inner = found.last_rows
     return _panels(found.group, outer, inner, found.steps, found.weight.buffer.type, target)
 
 
 @cache
 def _panels(
-    group: int, outer: int, inner: int, steps: int, dtype: DType, target: Target
+    group: int, outer: int, inner: int, steps: int, dtype: DType, target: CpuTarget
 ) -> tuple[Panel, ...]:
     """Panels that divide a group, with tiles that fit the registers, cheapest first by the model;
     larger ones first among equals.
@@ -78,7 +78,7 @@ def _panels(
     return tuple(sorted(price, key=lambda p: (price[p], -p.tile.accumulators, p.to_json())))
 
 
-def _fitting(group: int, outer: int, inner: int, lanes: int, target: Target) -> Iterator[Panel]:
+def _fitting(group: int, outer: int, inner: int, lanes: int, target: CpuTarget) -> Iterator[Panel]:
     spare = target.vector_registers - 1
     divisors = [d for d in range(1, group + 1) if group % d == 0]
     divided = any(lanes <= width <= WIDEST * lanes for width in divisors)
@@ -92,7 +92,7 @@ def _fitting(group: int, outer: int, inner: int, lanes: int, target: Target) -> 
 
 
 def _cycles(
-    panel: Panel, columns: int, outer: int, inner: int, steps: int, lanes: int, target: Target
+    panel: Panel, columns: int, outer: int, inner: int, steps: int, lanes: int, target: CpuTarget
 ) -> float:
     """Cycles for outer x inner rows and all columns."""
     whole, rest = divmod(panel.width, lanes)

@@ -11,7 +11,7 @@ import math
 
 from ....tir.analysis.linear import linear
 from ....tir.stmt import Block
-from ....tir.target import Target
+from ....tir.target import CpuTarget
 from ....tir.visit import free_vars
 from ...nest import readers, writers
 from ...schedule import Schedule
@@ -25,7 +25,7 @@ from ..shape.windows import is_border
 ONCE = 4  # rows that are copied once for each one that is copied again, at least
 
 
-def border_of(sch: Schedule, found: Contraction, target: Target) -> Block | None:
+def border_of(sch: Schedule, found: Contraction, target: CpuTarget) -> Block | None:
     """The block that puts a border around the data of a sum of products, where nobody else reads
     that and it does not stay in the level-2 cache.
     """
@@ -38,7 +38,7 @@ def border_of(sch: Schedule, found: Contraction, target: Target) -> Block | None
     return made[0] if is_pointwise(made[0]) and is_border(sch.func, made[0]) else None
 
 
-def block_size(found: Contraction, tile: Tile, count: int, target: Target) -> int:
+def block_size(found: Contraction, tile: Tile, count: int, target: CpuTarget) -> int:
     """How many rows of tiles, of `count`, a block has that copies few rows of data twice; 0 where
     what it copies would take more than a part of the level-2 cache, there are fewer blocks than
     threads, or rows do not walk one axis of the data forwards.
@@ -61,7 +61,7 @@ def block_size(found: Contraction, tile: Tile, count: int, target: Target) -> in
     return size if fits and size * target.threads <= count else 0
 
 
-def copy_border(sch: Schedule, border: Block, place: LoopRef | None, target: Target) -> None:
+def copy_border(sch: Schedule, border: Block, place: LoopRef | None, target: CpuTarget) -> None:
     """Copy data and border in each iteration of a loop; in a nest of its own without one."""
     if place is None:
         schedule_pointwise(sch, border.name, target)

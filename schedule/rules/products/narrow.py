@@ -12,7 +12,7 @@ import math
 from ....tir.analysis.linear import linear
 from ....tir.expr import Var
 from ....tir.stmt import IterKind
-from ....tir.target import Target
+from ....tir.target import CpuTarget
 from ....tir.visit import free_vars
 from ...nest import targets_of
 from ...schedule import Schedule
@@ -33,7 +33,7 @@ MOST_ROWS = 8  # of a tile
 JOIN = 6  # cycles, about, to add up the lanes of a vector
 
 
-def choose_narrow(sch: Schedule, found: Contraction, target: Target) -> bool:
+def choose_narrow(sch: Schedule, found: Contraction, target: CpuTarget) -> bool:
     """Whether lanes go along the steps; by default they go along the columns."""
     axis, lanes = reduction_order(found)[-1], target.lanes(found.total)
     steps = next(it.extent for it in found.reduced if it.var is axis)
@@ -46,7 +46,7 @@ def choose_narrow(sch: Schedule, found: Contraction, target: Target) -> bool:
     return choose_flag(sch, "lanes along the steps", found.block.name, False)
 
 
-def schedule_narrow(sch: Schedule, found: Contraction, target: Target) -> None:
+def schedule_narrow(sch: Schedule, found: Contraction, target: CpuTarget) -> None:
     """Schedule a product with its lanes along the steps, and what follows it."""
     name, lanes = found.block.name, target.lanes(found.total)
     axis = reduction_order(found)[-1]
@@ -86,7 +86,7 @@ def _is_along(found: Contraction, axis: Var) -> bool:
     return along and any(item is axis for item in found.weight.indices)
 
 
-def _tiles(found: Contraction, axis: Var, target: Target) -> list[Tile]:
+def _tiles(found: Contraction, axis: Var, target: CpuTarget) -> list[Tile]:
     """Tiles of rows and columns whose sums fit the registers, the cheapest first by the model."""
     lanes = target.lanes(found.total)
     steps = -(-math.prod(it.extent for it in found.reduced) // lanes)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Literal
 
 from ....tir.buffer import Buffer
-from ....tir.target import Target
+from ....tir.target import CpuTarget
 from ....tir.visit import loads
 from ...nest import targets_of
 from ...primitives.prefetch import LINE_BYTES
@@ -108,7 +108,7 @@ def fetch_rows(
     streamed: Rows,
     rows: Sequence[LoopRef],
     around: Sequence[LoopRef],
-    target: Target,
+    target: CpuTarget,
     level: int,
 ) -> None:
     """Ask for what the next iteration of a loop over rows reads and writes, from inside of this

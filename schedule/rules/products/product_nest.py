@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ....tir.expr import Var
 from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
-from ....tir.target import Target
+from ....tir.target import CpuTarget
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..knobs.knobs import choose, choose_copies, choose_flag
@@ -103,7 +103,7 @@ class _Order:
 
 
 def nest_product(
-    sch: Schedule, product: TiledProduct, target: Target, *, in_blocks: bool
+    sch: Schedule, product: TiledProduct, target: CpuTarget, *, in_blocks: bool
 ) -> ProductLoops:
     """Take the steps for the loops of a product.
 
@@ -136,7 +136,7 @@ def nest_product(
 
 
 def _order_loops(
-    sch: Schedule, product: TiledProduct, loops: TiledLoops, target: Target, *, in_blocks: bool
+    sch: Schedule, product: TiledProduct, loops: TiledLoops, target: CpuTarget, *, in_blocks: bool
 ) -> _Order:
     """Decide where the loop over panels stands among those over rows, and which of these are cut
     into blocks.
@@ -190,7 +190,7 @@ def _choose_place(
     found: Contraction,
     rows: Sequence[LoopRef],
     panel: LoopRef,
-    target: Target,
+    target: CpuTarget,
 ) -> tuple[int, bool]:
     """How many of the loops over rows stand around that over panels, and whether that stands
     outside of all of them that have several iterations.
@@ -206,7 +206,7 @@ def _choose_place(
 
 
 def _choose_block_size(
-    sch: Schedule, found: Contraction, tile: Tile, count: int, target: Target
+    sch: Schedule, found: Contraction, tile: Tile, count: int, target: CpuTarget
 ) -> int:
     """Tiles of rows in a block that meets all panels before the next one; 0 where there is one."""
     size = rows_in_block(found, tile, target)
@@ -215,7 +215,7 @@ def _choose_block_size(
     return choose(sch, "tiles of rows in a block", found.block.name, [0, *sizes], default)
 
 
-def _comes_from_far(sch: Schedule, name: str, streamed: Rows, target: Target) -> bool:
+def _comes_from_far(sch: Schedule, name: str, streamed: Rows, target: CpuTarget) -> bool:
     """Whether the next rows are asked for early; not asked of what the first cache holds."""
     default = streamed.bytes > target.l2_bytes // 2
     if streamed.bytes <= target.l1_bytes:
@@ -224,7 +224,7 @@ def _comes_from_far(sch: Schedule, name: str, streamed: Rows, target: Target) ->
 
 
 def _panels_first(
-    sch: Schedule, found: Contraction, rows: Sequence[LoopRef], panel: LoopRef, target: Target
+    sch: Schedule, found: Contraction, rows: Sequence[LoopRef], panel: LoopRef, target: CpuTarget
 ) -> bool:
     """Whether the loop over panels stands outside: where all weights together do not stay in the
     level-2 cache.
@@ -235,7 +235,7 @@ def _panels_first(
     return streams(found, target)
 
 
-def rows_in_block(found: Contraction, tile: Tile, target: Target) -> int:
+def rows_in_block(found: Contraction, tile: Tile, target: CpuTarget) -> int:
     """Tiles of rows in a block whose data stays in the level-2 cache while all panels pass.
 
     What a panel adds up in parts stays near as well: a block of rows times a panel.
@@ -246,18 +246,18 @@ def rows_in_block(found: Contraction, tile: Tile, target: Target) -> int:
     return min(range(most, most // 2, -1), key=lambda size: busiest(tiles, size, target))
 
 
-def busiest(pieces: int, size: int, target: Target) -> int:
+def busiest(pieces: int, size: int, target: CpuTarget) -> int:
     """Pieces of the busiest thread where so many are shared out in blocks of `size`."""
     return -(-pieces // (size * target.threads)) * size
 
 
-def streams(found: Contraction, target: Target) -> bool:
+def streams(found: Contraction, target: CpuTarget) -> bool:
     """Whether all weights together do not stay in the level-2 cache."""
     weights = found.steps * found.vector.extent * found.weight.buffer.type.bytes
     return weights > 3 * target.l2_bytes // 4
 
 
-def has_row_blocks(found: Contraction, target: Target) -> bool:
+def has_row_blocks(found: Contraction, target: CpuTarget) -> bool:
     """Whether the data that all rows have for one part of a sum does not stay there."""
     data = found.rows[-1].extent * min(found.steps, PART) * found.data.buffer.type.bytes
     return 2 * data > target.l2_bytes

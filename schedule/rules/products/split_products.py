@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 
 from ....tir.stmt import Block
-from ....tir.target import Target
+from ....tir.target import CpuTarget
 from ....tir.visit import loads
 from ....tir.work.work import points_of
 from ...schedule import Schedule
@@ -26,7 +26,7 @@ LONGEST_CHAIN = 1 << 15  # products that are added one after the other; parts re
 TASK_RESULTS = 12  # vectors of a tile, about, that a thread takes at once
 
 
-def cut_product(sch: Schedule, found: Contraction, target: Target) -> Contraction:
+def cut_product(sch: Schedule, found: Contraction, target: CpuTarget) -> Contraction:
     """A product whose steps are cut into as many parts as is chosen, by default one: then as it
     is. The parts are the first of its batch.
     """
@@ -75,7 +75,7 @@ def _can_be_cut(found: Contraction) -> bool:
     return not (found.batch or alike or is_grouped(found))
 
 
-def _part_counts(found: Contraction, target: Target) -> list[int]:
+def _part_counts(found: Contraction, target: CpuTarget) -> list[int]:
     """The numbers of parts that may pay: where threads have few tiles, and a part is worth a
     barrier.
     """

@@ -18,7 +18,7 @@ from ....tir.buffer import Buffer, Load
 from ....tir.expr import Const, FloorDiv, Var
 from ....tir.func import PrimFunc
 from ....tir.stmt import Block
-from ....tir.target import Target
+from ....tir.target import CpuTarget, Target
 from ....tir.visit import loads, walk
 from ....tir.work.work import points_of
 from ...legality.inline_growth import outgrown
@@ -71,6 +71,7 @@ class WinogradRule(Rule):
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
+        target = CpuTarget.of(target)
         _inline_what_is_read_once(sch)
         stages = _stages(sch.func)
         assert stages is not None
@@ -143,7 +144,7 @@ def _after_of(func: PrimFunc, block: Block) -> tuple[Block, ...]:
     return tuple(made) if made and target_of(made[-1]) in func.outputs else ()
 
 
-def _rows_together(sch: Schedule, found: Contraction, target: Target) -> int:
+def _rows_together(sch: Schedule, found: Contraction, target: CpuTarget) -> int:
     """Rows of tiles that pass through all stages together; 0 where each stage runs alone."""
     rows = [axis.extent for axis in found.rows]
     most = max(1, math.prod(rows[:-1]) // target.threads)
@@ -154,7 +155,7 @@ def _rows_together(sch: Schedule, found: Contraction, target: Target) -> int:
     return choose(sch, "rows of tiles together", found.block.name, choices, choices[0])
 
 
-def _tile(sch: Schedule, found: Contraction, together: int, target: Target) -> Tile:
+def _tile(sch: Schedule, found: Contraction, together: int, target: CpuTarget) -> Tile:
     """The tile of the products; where the weights come from memory, one that leaves time to fetch
     them ahead.
     """
@@ -174,7 +175,9 @@ def _tile(sch: Schedule, found: Contraction, together: int, target: Target) -> T
     return choose_tile(sch, found.block.name, tiles)
 
 
-def _after(sch: Schedule, stages: Sequence[Block], together: int, target: Target) -> LoopRef | None:
+def _after(
+    sch: Schedule, stages: Sequence[Block], together: int, target: CpuTarget
+) -> LoopRef | None:
     """Schedule the stages behind the products as one nest of tiles. Returns the loop over groups of
     `together` rows of tiles, in which the others may be computed.
     """
@@ -222,7 +225,7 @@ def _cut(block: Block, var: Var) -> int:
 
 
 def _before(
-    sch: Schedule, found: Contraction, stages: Sequence[Block], target: Target, *, alone: bool
+    sch: Schedule, found: Contraction, stages: Sequence[Block], target: CpuTarget, *, alone: bool
 ) -> None:
     """Schedule the stages before the products tile by tile, a vector of channels at a time."""
     last = stages[-1]
@@ -260,7 +263,7 @@ def _products(
     tile: Tile,
     width: int,
     packed: str | None,
-    target: Target,
+    target: CpuTarget,
     *,
     alone: bool,
 ) -> None:

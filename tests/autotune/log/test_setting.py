@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tilewright.autotune.log.record import Trial
 from tilewright.autotune.log.setting import Setting, by_setting, differences
+from tilewright.tir.target import Target
 
 from ..samples import trial
 
@@ -73,3 +74,16 @@ def test_a_setting_is_told_in_words() -> None:
     assert str(Setting.of(on(trial(), threads=1, features=["vnni"]).conditions)) == (
         "A CPU, c:avx512+vnni, 1 thread"
     )
+
+
+def test_a_gpu_is_one_setting_with_old_fields_and_with_new_ones() -> None:
+    gpu = replace(
+        trial().conditions,
+        target=Target("cuda", "sm_90a").to_json(),
+        cpu="NVIDIA H200",
+    )
+    old = {name: gpu.target[name] for name in ("kind", "isa", "threads", "features")}
+    cpu = {"vector_bytes": 0, "l1_bytes": 32768, "l3_bytes": 33554432, "dram_gb_per_s": 40.0}
+    before = replace(gpu, target={**old, **cpu})
+    assert Setting.of(before) == Setting.of(gpu)
+    assert Setting.of(replace(gpu, target={**gpu.target, "isa": "sm_80"})) != Setting.of(gpu)

@@ -7,11 +7,15 @@ import pytest
 
 from tilewright.autotune.log.file import contents
 from tilewright.autotune.log.record import Trial
+from tilewright.autotune.log.setting import Setting
 from tilewright.autotune.log.summary import summarise
-from tilewright.autotune.report.bound import MachineBound
-from tilewright.autotune.report.progress_table import ProgressTable
+from tilewright.autotune.report.bound import Limit, MachineBound, Roofs, roofs
+from tilewright.autotune.report.progress_table import ProgressRow, ProgressTable
 from tilewright.runtime.machine.host import host
+from tilewright.schedule.rules.default import default_schedule
+from tilewright.tir.target import Target
 
+from ...schedule.programs import widened_matmul
 from ..samples import scaled, trial, workload
 
 KEY = workload().key
@@ -68,16 +72,38 @@ def test_the_share_of_the_limit_is_that_of_this_machine_alone() -> None:
     assert (bound.operations, bound.constant_bytes, bound.other_bytes) == (1 << 20, 0, 1 << 23)
     assert bound.intensity == 0.125
     made = trial(0, seconds=1.0)
-    assert bound.share(made) is None
+    assert bound.limit(made) is None
     mine = replace(made, conditions=replace(made.conditions, cpu=host().model))
-    share = bound.share(mine)
-    assert share is not None
-    assert 0 < share < 0.1  # 8 MiB in 1.5 seconds
-    assert bound.share(replace(mine, samples=(1.0,))) == pytest.approx(1.5 * share)
+    limit = bound.limit(mine)
+    assert limit is not None
+    assert limit.name == "memory"
+    assert 0 < limit.seconds < 0.1  # 8 MiB
+    row = ProgressRow("scaled", bound=bound)
+    row.add(mine, Setting.of(mine.conditions))
+    assert row.share == limit.seconds / 1.5
     probed = replace(mine, method=replace(mine.method, calibration=1e6))  # faster than any machine
     computing = replace(bound, operations=10**14, other_bytes=4)
-    assert computing.share(probed) == pytest.approx(0.1 / 1.5)
-    assert bound.share(trial(0, outcome="wrong")) is None
+    assert computing.limit(probed) == Limit(pytest.approx(0.1), "compute")
+    row = ProgressRow("scaled", bound=bound)
+    wrong = trial(0, outcome="wrong")
+    row.add(wrong, Setting.of(wrong.conditions))
+    assert row.share is None
+
+
+def test_a_gpu_is_bound_by_tensor_cores_where_the_schedule_uses_them() -> None:
+    a100 = Target.parse("cuda:sm_80")
+    func = widened_matmul(2048, "float16")
+    bound = MachineBound.of(func)
+    conditions = replace(trial().conditions, target=a100.to_json(), cpu="NVIDIA A100-SXM4-80GB")
+    on_units, without = (default_schedule(func, a100, strict=strict) for strict in (False, True))
+    made = replace(trial(), conditions=conditions, trace=on_units.trace)
+    seconds = 2 * 2048**3 / 1e9
+    assert bound.limit(made) == Limit(pytest.approx(seconds / 312e3), "tensor core")
+    plain = replace(made, trace=without.trace)
+    assert bound.limit(plain) == Limit(pytest.approx(seconds / 19.5e3), "compute")
+    assert bound.limit(replace(made, conditions=replace(conditions, cpu="NVIDIA A30"))) is None
+    assert roofs([made]).peaks == {"": 19.5e3, "tensor core float16": 312e3}
+    assert roofs([plain]) == Roofs({"": 19.5e3}, {"memory": 2039})
 
 
 @pytest.mark.parametrize("seed", range(20))

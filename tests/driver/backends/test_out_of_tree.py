@@ -29,6 +29,7 @@ if __name__ == "__main__":
 """
 BUILD = """
     assert tw.Target("text") == tw.Target.parse("text")
+    assert (tw.Target("text").has_grid, tw.Target("text", "sm_80").has_grid) == (False, True)
     kernel = tw.build(matmul(8), "text")
     assert kernel.artifact.__class__.__module__ == "text_target"
     np.testing.assert_allclose(kernel(a, b), a @ b, rtol=1e-4, atol=1e-5)

@@ -40,7 +40,7 @@ class Unpriced(Rule):
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps that the target cannot do without."""
-        for name in sch.blocks() if target.gpu is not None else ():
+        for name in sch.blocks() if target.has_grid else ():
             schedule_points(sch, name)
 
 
