@@ -1,18 +1,28 @@
-"""ProgramArtifact: what code generation hands to the runtime for a whole model, as one value.
+"""What code generation hands to the runtime for a whole model, as one value.
 
-The object defines one entry, `symbol`, that runs the model, and the entries of its kernels, which
-the model's entry calls; checks and the profiler call them one by one. All have the
-type that artifact.py states. The arguments of the model's entry are the pointers of the inputs, of
-the constants that it reads, of the outputs, and of scratch memory: the arena, then the workspace,
-then each thread's workspace.
+The object of a ProgramArtifact defines one entry, `symbol`, that runs the model, and the entries of
+its kernels, which the model's entry calls; checks and the profiler call them one by one. All have
+the type that artifact.py states. The arguments of the model's entry are the pointers of the inputs,
+of the constants that it reads, of the outputs, and of scratch memory: the arena, then the
+workspace, then each thread's workspace.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..tir.program.program import Launch, ProgramCheck, Step
+from ..tir.program.program import (
+    Launch,
+    Program,
+    ProgramCheck,
+    ProgramTensor,
+    Slice,
+    Step,
+    Sync,
+)
 from ..tir.target import Target
 from .artifact import Entry, Parameter
 
@@ -43,37 +53,76 @@ class Scratch:
     thread_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramArtifact:
-    """A model as C text.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmittedProgram(ABC):
+    """A model as a back end wrote it: what a run takes, gives and does.
 
     constants: all of them; role "constant" (bound at build) or "prepared" (computed by `prepare`).
-    read: the positions of those that the model's entry takes, in the order of its arguments.
-    kernels: every function that a launch names, by symbol; texts: the C definitions of each; main:
-    those of the model's entry. `c.program_source` makes whole sources of them.
-    body: what the model's entry does; launches name symbols, and slices of the space "constant"
-    count in `constants`.
-    prepare: launches that compute the prepared constants, to be run once, in order. scratch: where
-    the scratch memory of each launch of `body` begins; () where a file from before does not say.
-    arena_bytes, workspace_bytes, thread_workspace_bytes: the parts of its scratch memory, each a
-    multiple of 64.
+    read: the positions of those that a run reads. body: what a run does; slices of the space
+    "constant" count in `constants`. prepare: launches that compute the prepared constants, once, in
+    order. arena_bytes, workspace_bytes: scratch memory of a run, and of its kernels behind it.
     """
 
     name: str
-    symbol: str
     target: Target
     inputs: tuple[Parameter, ...]
     constants: tuple[Parameter, ...]
     read: tuple[int, ...]
     outputs: tuple[Parameter, ...]
+    body: tuple[Step, ...]
+    prepare: tuple[Launch, ...] = ()
+    arena_bytes: int = 0
+    workspace_bytes: int = 0
+
+    @abstractmethod
+    def kernel_parameters(self, function: str) -> tuple[Parameter, ...]:
+        """The parameters of what a launch of `function` runs; KeyError where there is none. A
+        launch hands it slices for these first.
+        """
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The launches of a run, in order."""
+        return tuple(step for step in self.body if isinstance(step, Launch))
+
+    @property
+    def bound(self) -> tuple[int, ...]:
+        """The constants that somebody has to give: those that a run or `prepare` reads and that
+        nothing computes.
+        """
+        needed = sorted({*self.read, *constants_of((*self.body, *self.prepare))})
+        return tuple(n for n in needed if self.constants[n].role == "constant")
+
+    @property
+    def checks(self) -> tuple[ProgramCheck, ...]:
+        """The checks of indices that a run makes, in order."""
+        return tuple(
+            ProgramCheck(launch.label or launch.function, parameter.check, word)
+            for launch in self.launches
+            for parameter, word in zip(
+                self.kernel_parameters(launch.function), launch.arguments, strict=False
+            )
+            if parameter.check is not None
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramArtifact(EmittedProgram):
+    """A model as C text; launches name symbols.
+
+    symbol: the model's entry, which does `body` and takes the constants `read` in that order.
+    kernels: every function that a launch names, by symbol; texts: the C definitions of each; main:
+    those of the model's entry. `c.program_source` makes whole sources of them.
+    scratch: where the scratch memory of each launch of `body` begins; () where a file from before
+    does not say. arena_bytes, workspace_bytes, thread_workspace_bytes: the parts of its scratch
+    memory, each a multiple of 64.
+    """
+
+    symbol: str
     kernels: tuple[Entry, ...]
     texts: tuple[str, ...]
     main: str
-    body: tuple[Step, ...]
-    prepare: tuple[Launch, ...] = ()
     scratch: tuple[Scratch, ...] = ()
-    arena_bytes: int = 0
-    workspace_bytes: int = 0
     thread_workspace_bytes: int = 0
 
     @property
@@ -87,31 +136,9 @@ class ProgramArtifact:
             self.thread_workspace_bytes,
         )
 
-    @property
-    def bound(self) -> tuple[int, ...]:
-        """The constants that somebody has to give: those that a run or `prepare` reads and that
-        nothing computes.
-        """
-        given = (item.position for launch in self.prepare for item in launch.arguments)
-        needed = sorted({*self.read, *given})
-        return tuple(n for n in needed if self.constants[n].role == "constant")
-
-    @property
-    def launches(self) -> tuple[Launch, ...]:
-        """The launches of a run, in order."""
-        return tuple(step for step in self.body if isinstance(step, Launch))
-
-    @property
-    def checks(self) -> tuple[ProgramCheck, ...]:
-        """The checks of indices that a run makes, in order."""
-        return tuple(
-            ProgramCheck(launch.label or launch.function, parameter.check, word)
-            for launch in self.launches
-            for parameter, word in zip(
-                self.kernel(launch.function).parameters, launch.arguments, strict=True
-            )
-            if parameter.check is not None
-        )
+    def kernel_parameters(self, function: str) -> tuple[Parameter, ...]:
+        """The parameters of the kernel whose symbol is `function`; KeyError where there is none."""
+        return self.kernel(function).parameters
 
     def kernel(self, symbol: str) -> Entry:
         """The entry called `symbol`; KeyError when there is none."""
@@ -123,3 +150,33 @@ class ProgramArtifact:
     def scratch_bytes(self, threads: int) -> int:
         """Bytes of scratch memory of a run on `threads` threads."""
         return self.arena_bytes + self.workspace_bytes + threads * self.thread_workspace_bytes
+
+
+def parameters_with(role: str, tensors: Iterable[ProgramTensor]) -> tuple[Parameter, ...]:
+    """The tensors of a program's interface as parameters of one role."""
+    return tuple(Parameter(t.name, t.dtype, t.shape, role) for t in tensors)
+
+
+def constant_parameters(program: Program) -> tuple[Parameter, ...]:
+    """All constants of a program, bound or prepared."""
+    prepared = program.prepared
+    return tuple(
+        Parameter(t.name, t.dtype, t.shape, "prepared" if position in prepared else "constant")
+        for position, t in enumerate(program.constants)
+    )
+
+
+def constants_of(steps: Iterable[Step]) -> tuple[int, ...]:
+    """The positions of the constants that steps touch, ascending."""
+    slices = (item for step in steps for item in slices_of(step))
+    return tuple(sorted({item.position for item in slices if item.space == "constant"}))
+
+
+def slices_of(step: Step) -> tuple[Slice, ...]:
+    """The slices that a step touches."""
+    match step:
+        case Launch():
+            return step.arguments
+        case Sync():
+            return ()
+    return (step.source, step.target)

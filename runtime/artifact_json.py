@@ -4,23 +4,27 @@ made is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, fields
+from functools import partial
+from typing import TypeVar
 
 from ..codegen.artifact import Artifact, Entry, Parameter
 from ..codegen.check_memory import check_memory
-from ..codegen.program_artifact import ProgramArtifact, Scratch
+from ..codegen.program_artifact import EmittedProgram, ProgramArtifact, Scratch, slices_of
 from ..tir.dtype import UINT64
 from ..tir.errors import IRError
 from ..tir.gpu import GpuRates
 from ..tir.index_check import IndexCheck
 from ..tir.parsing.json_reader import Json, Reader, cut_line
 from ..tir.program.json import launch_from_json, step_from_json, step_to_json
-from ..tir.program.program import Launch, Slice, Step, Sync
+from ..tir.program.program import Launch
 from ..tir.target import CpuTarget, GpuTarget, Target
 from ..tir.target_kinds import BUILT_IN, is_kind
 from ..tir.target_names import FEATURES, machines_of, names_gpu
 from .model.report import EngineReport, KernelReport, MemoryPlan
+
+Emitted = TypeVar("Emitted", bound=EmittedProgram)
 
 _ROLES = ("input", "constant", "prepared", "output")
 SYMBOL = 200  # characters
@@ -30,22 +34,48 @@ _WHOLE = ("vector_bytes", "vector_registers", "fma_per_cycle", "l1_bytes", "l2_b
 _RATES = tuple(field.name for field in fields(GpuRates))
 
 
+def program_to_json(program: EmittedProgram) -> dict[str, Json]:
+    """What every back end's program has, without its kernels."""
+    return {
+        "name": program.name,
+        "target": dict(program.target.to_json()),
+        "inputs": [parameter_to_json(p) for p in program.inputs],
+        "constants": [parameter_to_json(p) for p in program.constants],
+        "read": list(program.read),
+        "outputs": [parameter_to_json(p) for p in program.outputs],
+        "body": [step_to_json(step) for step in program.body],
+        "prepare": [step_to_json(launch) for launch in program.prepare],
+        "arena_bytes": program.arena_bytes,
+        "workspace_bytes": program.workspace_bytes,
+    }
+
+
+def program_from_json(data: Reader, make: Callable[..., Emitted]) -> Emitted:
+    """What `make` makes of the fields that `program_to_json` wrote. Raises: IRError."""
+    program = make(
+        name=data["name"].text(),
+        target=target_from_json(data["target"]),
+        inputs=tuple(parameter_from_json(item) for item in data["inputs"].items()),
+        constants=tuple(parameter_from_json(item) for item in data["constants"].items()),
+        read=tuple(item.integer() for item in data["read"].items()),
+        outputs=tuple(parameter_from_json(item) for item in data["outputs"].items()),
+        body=tuple(step_from_json(item) for item in data["body"].items()),
+        prepare=tuple(launch_from_json(item) for item in data["prepare"].items()),
+        arena_bytes=data["arena_bytes"].integer(),
+        workspace_bytes=data["workspace_bytes"].integer(),
+    )
+    if any(position >= len(program.constants) for position in program.read):
+        raise wrong("'read' names a constant that does not exist")
+    return program
+
+
 def artifact_to_json(artifact: ProgramArtifact) -> dict[str, Json]:
     """A program's artifact without its texts."""
     return {
-        "name": artifact.name,
+        **program_to_json(artifact),
         "symbol": artifact.symbol,
-        "target": dict(artifact.target.to_json()),
-        "inputs": [parameter_to_json(p) for p in artifact.inputs],
-        "constants": [parameter_to_json(p) for p in artifact.constants],
-        "read": list(artifact.read),
-        "outputs": [parameter_to_json(p) for p in artifact.outputs],
         "kernels": [_entry_to_json(kernel) for kernel in artifact.kernels],
-        "body": [step_to_json(step) for step in artifact.body],
-        "prepare": [step_to_json(launch) for launch in artifact.prepare],
         "scratch": [[place.bytes, place.thread_bytes] for place in artifact.scratch],
-        "arena_bytes": artifact.arena_bytes,
-        "workspace_bytes": artifact.workspace_bytes,
         "thread_workspace_bytes": artifact.thread_workspace_bytes,
     }
 
@@ -56,24 +86,16 @@ def artifact_from_json(data: Reader, sources: tuple[str, ...]) -> ProgramArtifac
     sources: a text for each kernel, then the main one.
     """
     scratch = data.optional("scratch")
-    artifact = ProgramArtifact(
-        name=data["name"].text(),
+    make = partial(
+        ProgramArtifact,
         symbol=data["symbol"].text(SYMBOL),
-        target=target_from_json(data["target"]),
-        inputs=tuple(parameter_from_json(item) for item in data["inputs"].items()),
-        constants=tuple(parameter_from_json(item) for item in data["constants"].items()),
-        read=tuple(item.integer() for item in data["read"].items()),
-        outputs=tuple(parameter_from_json(item) for item in data["outputs"].items()),
         kernels=tuple(_entry(item) for item in data["kernels"].items()),
         texts=sources[:-1],
         main=sources[-1],
-        body=tuple(step_from_json(item) for item in data["body"].items()),
-        prepare=tuple(launch_from_json(item) for item in data["prepare"].items()),
         scratch=() if scratch is None else tuple(map(_scratch, scratch.items())),
-        arena_bytes=data["arena_bytes"].integer(),
-        workspace_bytes=data["workspace_bytes"].integer(),
         thread_workspace_bytes=data["thread_workspace_bytes"].integer(),
     )
+    artifact = program_from_json(data, make)
     _check(artifact)
     return artifact
 
@@ -95,7 +117,7 @@ def kernel_to_json(artifact: Artifact) -> dict[str, Json]:
 
 def kernel_from_json(data: Reader, source: str = "") -> Artifact:
     """The artifact that `kernel_to_json` wrote, with its text. Raises: IRError."""
-    run, prepare = _entry(data["run"]), data["prepare"]
+    run = _entry(data["run"])
     return Artifact(
         data["name"].text(),
         run.symbol,
@@ -104,7 +126,7 @@ def kernel_from_json(data: Reader, source: str = "") -> Artifact:
         run.parameters,
         run.workspace_bytes,
         run.thread_workspace_bytes,
-        None if prepare.value is None else _entry(prepare),
+        data["prepare"].or_none(_entry),
     )
 
 
@@ -127,12 +149,12 @@ def _kernel_to_json(kernel: KernelReport) -> Json:
 def report_from_json(data: Reader) -> EngineReport:
     """The report that `report_to_json` wrote. Raises: IRError."""
     pairs = [list(item.items(2)) for item in data["seconds"].items()]
-    tolerance, whole = data["tolerance"], data.optional("whole")
+    whole = data.optional("whole")
     return EngineReport(
         tuple(_kernel_report(item) for item in data["kernels"].items()),
         tuple(item.line() for item in data["notes"].items()),
         tuple((pair[0].text(), pair[-1].number()) for pair in pairs if pair),
-        None if tolerance.value is None else tolerance.number(),
+        data["tolerance"].or_none(Reader.number),
         "off" if whole is None else whole.text(),
     )
 
@@ -144,13 +166,12 @@ def plan_to_json(plan: MemoryPlan) -> Json:
 
 def plan_from_json(data: Reader) -> MemoryPlan:
     """The plan that `plan_to_json` wrote. Raises: IRError."""
-    bound = data["lower_bound_bytes"]
     return MemoryPlan(
         data["weights_bytes"].integer(),
         data["arena_bytes"].integer(),
         data["workspace_bytes"].integer(),
         data["thread_workspace_bytes"].integer(),
-        None if bound.value is None else bound.integer(),
+        data["lower_bound_bytes"].or_none(Reader.integer),
         data["kept_bytes"].integer(),
     )
 
@@ -173,13 +194,11 @@ def parameter_from_json(data: Reader) -> Parameter:
         data["dtype"].dtype(),
         data["shape"].shape(),
         data["role"].one_of(*_ROLES),
-        _index_check(data["check"]),
+        data["check"].or_none(_index_check),
     )
 
 
-def _index_check(data: Reader) -> IndexCheck | None:
-    if data.value is None:
-        return None
+def _index_check(data: Reader) -> IndexCheck:
     return IndexCheck(data["what"].text(), data["extent"].integer())
 
 
@@ -234,7 +253,7 @@ def kind_from_json(data: Reader) -> str:
 
 
 def _kernel_report(data: Reader) -> KernelReport:
-    error, ran = data["error"], dict(data.fields()).get("check_ran")  # older files have none
+    ran = dict(data.fields()).get("check_ran")  # older files have none
     return KernelReport(
         name=data["name"].text(),
         symbol=data["symbol"].text(SYMBOL),
@@ -245,27 +264,18 @@ def _kernel_report(data: Reader) -> KernelReport:
         proof_seconds=data["proof_seconds"].number(),
         check=data["check"].line(),
         check_seconds=data["check_seconds"].number(),
-        error=None if error.value is None else error.number(),
+        error=data["error"].or_none(Reader.number),
         check_ran="" if ran is None else ran.text(1 << 16),
     )
 
 
 def _check(artifact: ProgramArtifact) -> None:
     """Refuse steps that name what does not exist: no pointer is computed from such a number."""
-    counts = {
-        "input": len(artifact.inputs),
-        "constant": len(artifact.constants),
-        "output": len(artifact.outputs),
-        "arena": artifact.arena_bytes,
-    }
     if len(artifact.texts) != len(artifact.kernels):
         raise wrong(f"{len(artifact.kernels)} kernels have {len(artifact.texts)} sources")
-    if any(position >= len(artifact.constants) for position in artifact.read):
-        raise wrong("'read' names a constant that does not exist")
     symbols = {kernel.symbol: len(kernel.parameters) for kernel in artifact.kernels}
-    steps = (*artifact.body, *artifact.prepare)
-    check_steps(steps, counts)
-    for step in steps:
+    check_steps(artifact, artifact.arena_bytes)
+    for step in (*artifact.body, *artifact.prepare):
         if isinstance(step, Launch) and symbols.get(step.function) != len(step.arguments):
             raise wrong(f"a launch of '{step.function}' does not fit the kernels")
     if any((check.word.dtype, check.word.shape) != (UINT64, ()) for check in artifact.checks):
@@ -273,29 +283,29 @@ def _check(artifact: ProgramArtifact) -> None:
     for launch in artifact.prepare:
         if any(item.space != "constant" for item in launch.arguments):
             raise wrong("'prepare' touches more than constants")
-    launches = sum(isinstance(step, Launch) for step in artifact.body)
+    launches = len(artifact.launches)
     if artifact.scratch and len(artifact.scratch) != launches:
         raise wrong(f"{launches} launches have scratch memory in {len(artifact.scratch)} places")
     check_memory(artifact)
 
 
-def check_steps(steps: Iterable[Step], counts: Mapping[str, int]) -> None:
-    """Refuse slices that do not exist. counts: the tensors of each space, the bytes of the arena.
+def check_steps(program: EmittedProgram, arena_bytes: int) -> None:
+    """Refuse slices that do not exist. arena_bytes: of all that slices of the arena lie in.
 
     Raises: IRError.
     """
-    for step in steps:
-        for item in _slices(step):
+    counts = {
+        "input": len(program.inputs),
+        "constant": len(program.constants),
+        "output": len(program.outputs),
+        "arena": arena_bytes,
+    }
+    for step in (*program.body, *program.prepare):
+        for item in slices_of(step):
             in_arena = item.space == "arena"
             end = item.position + (item.bytes if in_arena else 1)
             if end > counts[item.space]:
                 raise wrong(f"{item} does not exist")
-
-
-def _slices(step: Step) -> tuple[Slice, ...]:
-    if isinstance(step, Sync):
-        return ()
-    return step.arguments if isinstance(step, Launch) else (step.source, step.target)
 
 
 def wrong(problem: str) -> IRError:

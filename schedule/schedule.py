@@ -26,7 +26,7 @@ from .primitives.annotate import ANNOTATE
 from .primitives.axes import JOIN_AXES, SPLIT_AXIS
 from .primitives.bind import BIND
 from .primitives.cache import CACHE_READ, CACHE_WRITE, REINDEX
-from .primitives.compute_at import COMPUTE_AT, REVERSE_COMPUTE_AT, At
+from .primitives.compute_at import COMPUTE_AT
 from .primitives.inline import COMPUTE_INLINE, REVERSE_COMPUTE_INLINE
 from .primitives.kinds import PARALLEL, UNROLL, VECTORIZE
 from .primitives.layout import PAD, TRANSFORM_LAYOUT
@@ -38,6 +38,7 @@ from .primitives.padding import DECOMPOSE_PADDING
 from .primitives.partition import LOOP_PARTITION
 from .primitives.prefetch import PREFETCH, ReadWrite
 from .primitives.reduction import DECOMPOSE_REDUCTION
+from .primitives.reverse_compute_at import REVERSE_COMPUTE_AT, At
 from .primitives.rfactor import RFACTOR
 from .primitives.rolling import ROLLING_BUFFER
 from .primitives.sample import SAMPLE_CATEGORICAL

@@ -92,8 +92,8 @@ def add(one: Slice, other: Slice, target: Slice, label: str = "") -> ProgramLaun
 def program(*body: Step) -> CudaProgram:
     """A program of these steps, in an arena of eight arrays and two that kernels need."""
     return CudaProgram(
-        "hand",
-        TARGET,
+        name="hand",
+        target=TARGET,
         inputs=(parameter("x", "input"),),
         constants=(parameter("w", "constant"), parameter("w.packed", "prepared")),
         read=(1,),

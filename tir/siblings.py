@@ -1,4 +1,6 @@
-"""The modules beside one, for sets that nobody lists: what stands in a file belongs to its set."""
+"""The modules beside one, and in the folders there, for sets that nobody lists: what stands in a
+file belongs to its set.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,17 @@ from types import ModuleType
 
 
 def siblings(name: str) -> Iterator[ModuleType]:
-    """The other modules of the package of a module, by name."""
-    package = name.rpartition(".")[0]
+    """The other modules of the package of a module and of the packages in it, by their own names,
+    whichever folder they stand in.
+    """
+    found = [other for other in _modules(name.rpartition(".")[0]) if other != name]
+    for other in sorted(found, key=lambda other: other.rpartition(".")[2]):
+        yield import_module(other)
+
+
+def _modules(package: str) -> Iterator[str]:
     for item in iter_modules(import_module(package).__path__, f"{package}."):
-        if item.name != name:
-            yield import_module(item.name)
+        if item.ispkg:
+            yield from _modules(item.name)
+        else:
+            yield item.name

@@ -271,13 +271,12 @@ def outcome_of(body: Reader) -> Outcome:
 
 
 def _method(body: Reader) -> Method:
-    calibration = body["calibration"]
     return Method(
         "cold" if body["cache"].one_of("warm", "cold") == "cold" else "warm",
         body["rotated"].integer(),
         body["calls"].integer(),
         body["rounds"].integer(),
-        None if calibration.value is None else calibration.number(),
+        body["calibration"].or_none(Reader.number),
         body["session"].text(64),
         body["processes"].integer() if "processes" in dict(body.fields()) else 1,
     )

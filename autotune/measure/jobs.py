@@ -65,7 +65,7 @@ class Job:
         frame = whole(data)
         body = Reader(dict(frame.body), "job")
         pairs = zip(body["candidates"].items(), frame.blobs, strict=True)
-        default, target = body["default"], target_from_json(body["target"])
+        target = target_from_json(body["target"])
         tuner = tuner_of(target)
         return Job(
             func=body["func"].text(LONGEST_FUNC),
@@ -75,7 +75,7 @@ class Job:
             memory=body["memory"].integer(),
             is_final=body["is_final"].truth(),
             bar=bar_from_json(body["bar"]),
-            default=None if default.value is None else default.integer(),
+            default=body["default"].or_none(Reader.integer),
             candidates=tuple(tuner.from_json(one, text.decode()) for one, text in pairs),
         )
 
@@ -110,14 +110,13 @@ class Result:
     @staticmethod
     def from_json(body: Reader) -> Result:
         """The result that `to_json` wrote. Raises: IRError."""
-        rate = body["calibration"]
         return Result(
             outcome_of(body["outcome"]),
             body["text"].text(_LONGEST_TEXT),
             tuple(item.number() for item in body["samples"].items()),
             body["calls"].integer(),
             body["rotated"].integer(),
-            None if rate.value is None else rate.number(),
+            body["calibration"].or_none(Reader.number),
         )
 
 

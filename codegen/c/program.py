@@ -12,16 +12,21 @@ from ...tir.program.program import (
     Copy,
     Launch,
     Program,
-    ProgramTensor,
     Slice,
     Step,
     Sync,
     verify_program,
 )
 from ...tir.target import Target
-from ..artifact import Entry, Parameter
+from ..artifact import Entry
 from ..check_memory import check_memory
-from ..program_artifact import ProgramArtifact, Scratch
+from ..program_artifact import (
+    ProgramArtifact,
+    Scratch,
+    constant_parameters,
+    constants_of,
+    parameters_with,
+)
 from ..text.comments import comment
 from ..text.names import mangle
 from .build import entry, using
@@ -94,10 +99,10 @@ def emit_program(
         name=program.name,
         symbol=program_symbol(program.name),
         target=using(target, *program.functions),
-        inputs=_parameters(program.inputs, "input"),
-        constants=_constants(program),
-        read=_read(program),
-        outputs=_parameters(program.outputs, "output"),
+        inputs=parameters_with("input", program.inputs),
+        constants=constant_parameters(program),
+        read=constants_of(program.body),
+        outputs=parameters_with("output", program.outputs),
         kernels=tuple(kernels.values()),
         texts=tuple(text.text for text in written.values()),
         main="",
@@ -119,30 +124,6 @@ def program_symbol(name: str) -> str:
 
 def _with_symbol(step: Step, symbols: Mapping[str, str]) -> Step:
     return replace(step, function=symbols[step.function]) if isinstance(step, Launch) else step
-
-
-def _parameters(tensors: Sequence[ProgramTensor], role: str) -> tuple[Parameter, ...]:
-    return tuple(Parameter(t.name, t.dtype, t.shape, role) for t in tensors)
-
-
-def _constants(program: Program) -> tuple[Parameter, ...]:
-    prepared = program.prepared
-    return tuple(
-        Parameter(t.name, t.dtype, t.shape, "prepared" if position in prepared else "constant")
-        for position, t in enumerate(program.constants)
-    )
-
-
-def _read(program: Program) -> tuple[int, ...]:
-    """The constants that a run reads."""
-    slices: list[Slice] = []
-    for step in program.body:
-        match step:
-            case Launch():
-                slices += step.arguments
-            case Copy():
-                slices.append(step.source)
-    return tuple(sorted({item.position for item in slices if item.space == "constant"}))
 
 
 def _aligned(size: int) -> int:

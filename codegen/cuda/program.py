@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...tir.errors import TargetError
-from ...tir.program.program import Launch, Program, ProgramTensor, Slice, Step, Sync, verify_program
+from ...tir.program.program import Launch, Program, Slice, Step, Sync, verify_program
 from ...tir.target import Target
-from ..artifact import Parameter
+from ..program_artifact import constant_parameters, constants_of, parameters_with
 from .artifact import CudaArtifact, Temporary
-from .program_artifact import CudaProgram, aligned, slices_of
+from .program_artifact import CudaProgram, aligned
 
 WIDEST = 16  # bytes, of one load or store
 
@@ -24,24 +24,13 @@ def emit_program(program: Program, kernels: Sequence[CudaArtifact], target: Targ
     Raises: IRError for a program that is not well formed.
     """
     verify_program(program)
-    prepared = program.prepared
-    constants = tuple(
-        Parameter(t.name, t.dtype, t.shape, "prepared" if position in prepared else "constant")
-        for position, t in enumerate(program.constants)
-    )
-    read = {
-        item.position
-        for step in program.body
-        for item in slices_of(step)
-        if item.space == "constant"
-    }
     plain = CudaProgram(
         name=program.name,
         target=target,
-        inputs=_parameters(program.inputs, "input"),
-        constants=constants,
-        read=tuple(sorted(read)),
-        outputs=_parameters(program.outputs, "output"),
+        inputs=parameters_with("input", program.inputs),
+        constants=constant_parameters(program),
+        read=constants_of(program.body),
+        outputs=parameters_with("output", program.outputs),
         kernels=tuple(kernels),
         body=(),
         arena_bytes=aligned(program.arena_bytes),
@@ -78,10 +67,6 @@ def _check_apart(program: CudaProgram, launch: Launch) -> None:
                     "expected arrays that share no memory.",
                     code="cuda-in-place",
                 )
-
-
-def _parameters(tensors: Sequence[ProgramTensor], role: str) -> tuple[Parameter, ...]:
-    return tuple(Parameter(t.name, t.dtype, t.shape, role) for t in tensors)
 
 
 def _launches(steps: Iterator[Step]) -> Iterator[Launch]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import chain, product
 
 from ...tir.program.program import Copy, Launch, Slice, Sync
-from .program_artifact import CudaProgram, slices_of
+from ..program_artifact import slices_of
+from .program_artifact import CudaProgram
 
 MOST_STREAMS = 4
 

@@ -1,29 +1,25 @@
 """Move a network to channels last: NHWC is the layout in which vectors run along channels.
 
-No transpose is made until somebody needs one. While the nodes are copied in order, each value of
-the model is known as a `View`: some value of the new graph, and the permutation that would turn it
-into the old one. Spatial operators read and give NHWC values, so between two of them the
-permutations cancel. A convolution of an image, of whose few channels it makes no vectors, reads it
-where it lies. Operators that do not care where an axis stands (elementwise, Concat, Softmax,
-Reshape of whole axes) work on the new values and pass the permutation on; a Transpose of the model
-only changes the permutation. The others, and the outputs, get the old value back.
+Transposes wait (`view_motion`): each value of the model is known as some value of the new graph and
+the permutation that would turn it into the old one. Spatial operators read and give NHWC values, so
+between two of them the permutations cancel. A convolution of an image, of whose few channels it
+makes no vectors, reads it where it lies. Operators that do not care where an axis stands
+(elementwise, Concat, Softmax, Reshape of whole axes) work on the new values and pass the
+permutation on; a Transpose of the model only changes the permutation.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, GraphNode, rebuilt
+from ..ir.ir import Graph, GraphNode
 from ..ops.base import Operator, OperatorRole, Permutation
 from ..ops.movement import Identity, Reshape, Transpose, keeps_order, reshape_groups
 from ..ops.spatial import Spatial, is_spatial
 from ..types import (
-    Constant,
-    Splat,
-    array_of,
+    Array,
     composed,
     inverse,
     owned,
@@ -31,21 +27,36 @@ from ..types import (
     permutation_to_last,
     permuted,
 )
+from .view_motion import Shape, ViewMotion, WaitingView, seen
 
 FEW_CHANNELS = 3  # of an image: moved last, they are too short for vectors
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PermutedView(WaitingView):
     """A value of the old graph: value `base` of the new one, its axes permuted."""
 
-    base: str
+    suffix: ClassVar[str] = "permuted"
     permutation: Permutation
 
-    @property
-    def plain(self) -> bool:
-        """Whether it is `base` itself."""
+    def is_plain(self, shape: Shape) -> bool:
+        """Whether no axis moves."""
         return self.permutation == tuple(range(len(self.permutation)))
+
+    def shape(self, shape: Shape) -> Shape:
+        """The sizes of the permuted axes."""
+        return permuted(shape, self.permutation)
+
+    def operator(self, shape: Shape) -> Operator:
+        """A Transpose, or a Reshape where that moves no element."""
+        moves = not keeps_order(shape, self.permutation)
+        return Transpose(self.permutation) if moves else Reshape(self.shape(shape))
+
+    def array(self, array: Array) -> Array:
+        """The elements where they lie: most of a model is weights."""
+        view = array.transpose(self.permutation)
+        view.flags.writeable = False
+        return view
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +71,21 @@ class ChannelsLast:
     def __call__(self, graph: Graph) -> Graph:
         if not any(_is_channels_first(node.op) for node in graph.nodes):
             return graph
-        mover = _Mover(graph)
-        for node in graph.nodes:
-            mover.take(node)
-        result = mover.builder.finish({name: mover.old(name) for name in graph.outputs})
-        return rebuilt(graph, result.nodes, result.constants)
+        return _TransposeMotion(graph).copy()
 
 
 def _is_channels_first(op: Operator) -> bool:
     return is_spatial(op) and op.layout == "NCHW"
 
 
-class _Mover:
-    """The new graph while it grows, and what the values of the old one are in it."""
+class _TransposeMotion(ViewMotion[PermutedView]):
+    """The new graph while it grows. alignments: constants without their leading axes of 1, by the
+    view of all axes that each stands for.
+    """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.builder = GraphBuilder.like(graph)
-        self.views: dict[str, View] = {}
-        self.made: dict[View, str] = {}
-        self.alignments: dict[View, str] = {}
+        super().__init__(graph)
+        self.alignments: dict[PermutedView, str] = {}
 
     def take(self, node: GraphNode) -> None:
         """Copy a node, as what its operator says of permuted axes."""
@@ -98,55 +104,19 @@ class _Mover:
             case _:
                 self.carry(node)
 
-    def view(self, value: str) -> View:
-        """What `value` of the old graph is in the new one."""
-        rank = self.graph.types[value].rank
-        return self.views.get(value) or View(value, tuple(range(rank)))
-
-    def old(self, value: str) -> str:
-        """A value of the new graph that is `value` of the old one."""
-        return self.plain(self.view(value), value)
-
-    def plain(self, view: View, name: str = "") -> str:
-        """A value of the new graph that is `view`, permuted once; if possible called `name`."""
-        if view.plain:
-            return view.base
-        if view not in self.made:
-            taken = not name or name in self.builder.types
-            self.made[view] = self._permuted(
-                view, self.builder.fresh(f"{view.base}.permuted") if taken else name
-            )
-        return self.made[view]
-
-    def _permuted(self, view: View, name: str) -> str:
-        base, permutation = view.base, view.permutation
-        constant = self.builder.constants.get(base)
-        shape = self.builder.types[base].shape
-        result = permuted(shape, permutation)
-        if isinstance(constant, Splat):
-            return self.builder.constant(name, replace(constant, shape=result))
-        if constant is not None:
-            seen = array_of(constant).transpose(permutation)  # no copy: most of a model is weights
-            seen.flags.writeable = False
-            return self.builder.constant(name, seen)
-        op = Reshape(result) if keeps_order(shape, permutation) else Transpose(permutation)
-        return self.builder.add(op, base, output=name)
+    def itself(self, value: str) -> PermutedView:
+        """A value whose axes stay where they are."""
+        return PermutedView(value, tuple(range(self.graph.types[value].rank)))
 
     def emit(
         self, node: GraphNode, op: Operator, inputs: tuple[str, ...], permutation: Permutation
     ) -> None:
         """Compute the value of `node` in the new graph, `permutation` away from what it was."""
         (value,) = node.outputs
-        view = View(value, permutation)
-        if not view.plain:
-            view = View(self.builder.fresh(f"{value}.last"), permutation)
-        self.builder.add_node(GraphNode(op, inputs, (view.base,), node.name))
-        self.views[value] = view
-
-    def fixed(self, node: GraphNode) -> None:
-        """An operator that wants its inputs as they were; its outputs are what they were, too."""
-        inputs = tuple(map(self.old, node.inputs))
-        self.builder.add_node(GraphNode(node.op, inputs, node.outputs, node.name))
+        moves = permutation != tuple(range(len(permutation)))
+        base = self.builder.fresh(f"{value}.last") if moves else value
+        self.builder.add_node(GraphNode(op, inputs, (base,), node.name))
+        self.views[value] = PermutedView(base, permutation)
 
     def spatial(self, node: GraphNode, op: Spatial) -> None:
         """An operator that is rewritten to NHWC."""
@@ -163,11 +133,11 @@ class _Mover:
             views[0], moved = here, in_place
         self.emit(node, moved, tuple(map(self.plain, views)), permutation_to_first(rank))
 
-    def _is_image(self, view: View) -> bool:
+    def _is_image(self, view: PermutedView) -> bool:
         """Whether a value lies as in the model, with few channels, and would have to be moved."""
         shape = self.builder.types[view.base].shape
         moves = not keeps_order(shape, permutation_to_last(len(shape)))
-        return view.plain and shape[1] <= FEW_CHANNELS and moves
+        return view.is_plain(shape) and shape[1] <= FEW_CHANNELS and moves
 
     def elementwise(self, node: GraphNode) -> None:
         """The same operation on permuted operands; constants are aligned with them."""
@@ -215,7 +185,7 @@ class _Mover:
         order = sorted(range(len(groups)), key=lambda g: min(sources[g]))
         gathered = tuple(axis for g in order for axis in sources[g])
         after = tuple(axis for g in order for axis in groups[g][1])
-        source = self.plain(View(view.base, gathered))
+        source = self.plain(PermutedView(view.base, gathered))
         self.emit(node, Reshape(permuted(shape, after)), (source,), inverse(after))
 
     def best(self, values: list[str], rank: int) -> Permutation:
@@ -239,14 +209,14 @@ class _Mover:
         full = (1,) * (rank - len(constant.shape)) + constant.shape
         shape = permuted(full, permutation)
         lead = next(axis for axis, size in enumerate(shape) if size != 1)
-        view = View(value, permutation)
+        view = PermutedView(value, permutation)
         if view not in self.alignments:
-            result: Constant
-            if isinstance(constant, Splat):
-                result = replace(constant, shape=shape[lead:])
-            else:
-                result = owned(constant.reshape(full).transpose(permutation).reshape(shape[lead:]))
-            name = self.builder.fresh(f"{value}.permuted")
+
+            def see(array: Array) -> Array:
+                return owned(array.reshape(full).transpose(permutation).reshape(shape[lead:]))
+
+            result = seen(constant, shape[lead:], see)
+            name = self.builder.fresh(f"{value}.{view.suffix}")
             self.alignments[view] = self.builder.constant(name, result)
         return self.alignments[view]
 
@@ -256,9 +226,10 @@ class _Mover:
         if permutation == tuple(range(len(permutation))) or type_.elements == 1:
             return self.old(value)
         full = (1,) * (len(permutation) - type_.rank) + type_.shape
-        return self.plain(View(self.builder.add(Reshape(full), self.old(value)), permutation))
+        raised = self.builder.add(Reshape(full), self.old(value))
+        return self.plain(PermutedView(raised, permutation))
 
     @staticmethod
-    def permute(view: View, permutation: Permutation) -> View:
+    def permute(view: PermutedView, permutation: Permutation) -> PermutedView:
         """`view` with one more permutation on top."""
-        return View(view.base, composed(view.permutation, permutation))
+        return PermutedView(view.base, composed(view.permutation, permutation))

@@ -1,26 +1,23 @@
 """Move Reshapes behind the elementwise operators that follow what computes their elements.
 
-No Reshape is made until somebody needs one. While the nodes are copied in order, each value of the
-model is known as a `View`: some value of the new graph that has its bytes, under another shape. An
-elementwise operator works in the shape of the operand that was computed last, of those that need
-not be stored, so it may run in the kernel that computes it; its other operands are reshaped to fit,
-which moves no byte. Other operators, and the outputs, get the old shape back.
+Reshapes wait (`view_motion`): each value of the model is known as some value of the new graph that
+has its bytes, under another shape. An elementwise operator works in the shape of the operand that
+was computed last, of those that need not be stored, so it may run in the kernel that computes it;
+its other operands are reshaped to fit, which moves no byte.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, GraphNode, rebuilt
+from ..ir.ir import Graph, GraphNode
 from ..ir.views import is_view, storage
-from ..ops.base import OperatorRole
+from ..ops.base import Operator, OperatorRole
 from ..ops.movement import Reshape, reshape_groups
-from ..types import Constant, Splat, owned
-
-Shape = tuple[int, ...]
+from ..types import Array, owned
+from .view_motion import Shape, ViewMotion, WaitingView
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,80 +37,72 @@ class ReshapeMotion:
     def __call__(self, graph: Graph) -> Graph:
         if not any(is_view(node, graph.types) for node in graph.nodes):
             return graph
-        mover = _Mover(graph)
-        for node in graph.nodes:
-            mover.take(node)
-        if not mover.moved:
-            return graph
-        result = mover.builder.finish({name: mover.old(name) for name in graph.outputs})
-        return rebuilt(graph, result.nodes, result.constants)
+        motion = _ReshapeMotion(graph)
+        result = motion.copy()
+        return result if motion.moved else graph
 
 
-class _Mover:
-    """The new graph while it grows. bases: the value of the new graph that has the bytes of each
-    value of the old one; computed: the number of the node that computes each value, of those that
-    are no views; stored: those whose readers cannot all be in one kernel with them; moved: whether
-    any operator works in another shape than it did.
+@dataclass(frozen=True, slots=True)
+class ReshapedView(WaitingView):
+    """A value of the old graph: value `base` of the new one, under the shape `own`."""
+
+    suffix: ClassVar[str] = "reshaped"
+    own: Shape
+
+    def is_plain(self, shape: Shape) -> bool:
+        """Whether `base` has that shape."""
+        return self.own == shape
+
+    def shape(self, shape: Shape) -> Shape:
+        """Its own shape, whichever `base` has."""
+        return self.own
+
+    def operator(self, shape: Shape) -> Operator:
+        """A Reshape."""
+        return Reshape(self.own)
+
+    def array(self, array: Array) -> Array:
+        """The elements, densely stored."""
+        return owned(array.reshape(self.own))
+
+
+class _ReshapeMotion(ViewMotion[ReshapedView]):
+    """The new graph while it grows. computed: the number of the node that computes each value, of
+    those that are no views; stored: those whose readers cannot all be in one kernel with them;
+    moved: whether any operator works in another shape than it did.
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.builder = GraphBuilder.like(graph)
-        self.bases: dict[str, str] = {}
-        self.made: dict[tuple[str, Shape], str] = {}
+        super().__init__(graph)
         self.computed: dict[str, int] = {}
         self.moved = False
         self.stored = set(_stored(graph))
 
     def take(self, node: GraphNode) -> None:
         """Copy a node, in another shape where that is better."""
-        (value, *others) = node.outputs
         if is_view(node, self.graph.types):
-            self.bases[value] = self.base(node.inputs[0])
+            self._see(node.outputs[0], self.view(node.inputs[0]).base)
             return
         number = len(self.computed)
         if node.op.role is OperatorRole.ELEMENTWISE and self._elementwise(node):
-            self.computed[self.bases[value]] = number
+            self.computed[self.view(node.outputs[0]).base] = number
             return
-        self.builder.add_node(
-            GraphNode(node.op, tuple(map(self.old, node.inputs)), node.outputs, node.name)
-        )
-        self.computed.update(dict.fromkeys((value, *others), number))
+        self.fixed(node)
+        self.computed.update(dict.fromkeys(node.outputs, number))
 
-    def base(self, value: str) -> str:
-        """The value of the new graph that has the bytes of `value` of the old one."""
-        return self.bases.get(value, value)
+    def itself(self, value: str) -> ReshapedView:
+        """A value under the shape that it has."""
+        return ReshapedView(value, self.graph.types[value].shape)
 
-    def old(self, value: str) -> str:
-        """A value of the new graph that is `value` of the old one; if possible called that."""
-        return self.under(self.base(value), self.graph.types[value].shape, value)
-
-    def under(self, base: str, shape: Shape, name: str = "") -> str:
-        """A value of the new graph under a shape, reshaped once."""
-        if self.builder.types[base].shape == shape:
-            return base
-        if (base, shape) not in self.made:
-            if not name or name in self.builder.types:
-                name = self.builder.fresh(f"{base}.reshaped")
-            self.made[base, shape] = self._reshaped(base, shape, name)
-        return self.made[base, shape]
-
-    def _reshaped(self, base: str, shape: Shape, name: str) -> str:
-        constant = self.builder.constants.get(base)
-        if constant is None:
-            return self.builder.add(Reshape(shape), base, output=name)
-        other: Constant
-        if isinstance(constant, Splat):
-            other = replace(constant, shape=shape)
-        else:
-            other = owned(constant.reshape(shape))
-        return self.builder.constant(name, other)
+    def _see(self, value: str, base: str) -> None:
+        """Know `value` of the old graph as one of the new graph that has its bytes."""
+        self.views[value] = ReshapedView(base, self.graph.types[value].shape)
 
     def _elementwise(self, node: GraphNode) -> bool:
         """Compute `node` in the shape of its last operand; False where that is its own."""
         (value,) = node.outputs
         shape = self.graph.types[value].shape
-        bases = [self.base(v) for v in node.inputs if self.graph.types[v].shape == shape]
+        bases = [self.view(v).base for v in node.inputs if self.graph.types[v].shape == shape]
         free = [base for base in bases if base in self.computed and base not in self.stored]
         if not free:
             return False
@@ -122,11 +111,11 @@ class _Mover:
         shapes = [own for own in found if own is not None]
         if wanted == shape or len(shapes) < len(found):
             return False
-        pairs = zip(map(self.base, node.inputs), shapes, strict=True)
-        inputs = tuple(self.under(base, own) for base, own in pairs)
+        operands = zip(map(self.view, node.inputs), shapes, strict=True)
+        inputs = tuple(self.plain(ReshapedView(view.base, own)) for view, own in operands)
         name = self.builder.fresh(f"{value}.moved")
         self.builder.add_node(GraphNode(node.op, inputs, (name,), node.name))
-        self.bases[value] = name
+        self._see(value, name)
         if value in self.stored:
             self.stored.add(name)
         self.moved = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...codegen.cuda.artifact import CudaArtifact, Dimensions, KernelLaunch, Part, Temporary
 from ...tir.parsing.json_reader import Json, Reader
+from ...tir.target import Target
 from ..artifact_json import SYMBOL, parameter_from_json, parameter_to_json, target_from_json, wrong
 
 _MOST_THREADS, _MOST_BLOCKS = 1024, 2**31 - 1  # along an axis
@@ -15,25 +16,28 @@ def cuda_to_json(artifact: CudaArtifact) -> dict[str, Json]:
     return {
         "name": artifact.name,
         "target": dict(artifact.target.to_json()),
-        "run": part_to_json(artifact.run),
-        "prepare": None if artifact.prepare is None else part_to_json(artifact.prepare),
+        **parts_to_json(artifact),
     }
 
 
 def cuda_from_json(data: Reader, source: str = "") -> CudaArtifact:
     """The artifact that `cuda_to_json` wrote, with its text. Raises: IRError."""
-    prepare = data["prepare"]
-    return CudaArtifact(
-        data["name"].text(),
-        source,
-        target_from_json(data["target"]),
-        part_from_json(data["run"]),
-        None if prepare.value is None else part_from_json(prepare),
-    )
+    return artifact_of_parts(data, data["name"].text(), source, target_from_json(data["target"]))
 
 
-def part_to_json(part: Part) -> Json:
-    """A part as plain JSON values."""
+def parts_to_json(artifact: CudaArtifact) -> dict[str, Json]:
+    """What an artifact launches."""
+    prepare = None if artifact.prepare is None else _part_to_json(artifact.prepare)
+    return {"run": _part_to_json(artifact.run), "prepare": prepare}
+
+
+def artifact_of_parts(data: Reader, name: str, source: str, target: Target) -> CudaArtifact:
+    """An artifact of what `parts_to_json` wrote. Raises: IRError."""
+    run, prepare = _part(data["run"]), data["prepare"].or_none(_part)
+    return CudaArtifact(name, source, target, run, prepare)
+
+
+def _part_to_json(part: Part) -> Json:
     return {
         "parameters": [parameter_to_json(p) for p in part.parameters],
         "launches": [
@@ -53,8 +57,7 @@ def part_to_json(part: Part) -> Json:
     }
 
 
-def part_from_json(data: Reader) -> Part:
-    """The part that `part_to_json` wrote; its launches take what it has. Raises: IRError."""
+def _part(data: Reader) -> Part:
     part = Part(
         tuple(parameter_from_json(item) for item in data["parameters"].items(1 << 10)),
         tuple(_launch(item) for item in data["launches"].items(1 << 10)),

@@ -9,7 +9,7 @@ from ...codegen.cuda.plan_text import plan_text
 from ...codegen.cuda.program_artifact import CudaProgram
 from ...tir.parsing.json_reader import Json, Reader
 from ..cuda.device.program import DeviceProgram
-from ..cuda.program_json import program_from_json, program_to_json
+from ..cuda.program_json import cuda_program_from_json, cuda_program_to_json
 from ..cuda.toolchain.compile import Cubin
 from ..model.model import StoredModel
 from ..model.report import MemoryPlan
@@ -81,7 +81,7 @@ class GpuCode:
 
     def to_json(self) -> Json:
         """The artifact without its texts."""
-        return program_to_json(self.artifact)
+        return cuda_program_to_json(self.artifact)
 
     def sections(self) -> Iterator[tuple[str, bytes]]:
         """The sources and the cubins."""
@@ -93,7 +93,7 @@ class GpuCode:
     @staticmethod
     def read(data: Reader, sections: Sections, compiler: str) -> GpuCode:
         """The code in a file. Raises: IRError; Malformed where a cubin is missing."""
-        artifact = program_from_json(data, texts_of(sections, cuda_section))
+        artifact = cuda_program_from_json(data, texts_of(sections, cuda_section))
         names = [cubin_section(number) for number in range(len(artifact.kernels))]
         for name in names:
             if name not in sections:

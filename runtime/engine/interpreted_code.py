@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...codegen.artifact import Parameter
-from ...codegen.program_artifact import ProgramArtifact
+from ...codegen.program_artifact import ProgramArtifact, parameters_with
 from ...tir.parsing.json_reader import Json, Reader
 from ...tir.program.program import Program
 from ...tir.target import Target
@@ -34,12 +33,10 @@ class InterpretedModelCode:
                 name=program.name,
                 symbol="",
                 target=target,
-                inputs=tuple(Parameter(t.name, t.dtype, t.shape, "input") for t in program.inputs),
+                inputs=parameters_with("input", program.inputs),
                 constants=(),
                 read=(),
-                outputs=tuple(
-                    Parameter(t.name, t.dtype, t.shape, "output") for t in program.outputs
-                ),
+                outputs=parameters_with("output", program.outputs),
                 kernels=(),
                 texts=(),
                 main="",

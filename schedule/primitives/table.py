@@ -1,5 +1,5 @@
-"""The steps that a trace may hold, by name: what the modules beside this one declare, so nobody
-lists them.
+"""The steps that a trace may hold, by name: what the modules beside this one, and in the folders
+here, declare, so nobody lists them.
 """
 
 from __future__ import annotations

@@ -1,17 +1,22 @@
-"""One reduction with pointwise blocks around it, as the rules for sums of products and for windows
-recognise it, and the passes that it takes.
+"""Rules for one reduction with pointwise blocks around it: sums of products, windows, whole axes.
+Such a function takes a pass for each block; what follows the reduction is done in its pass.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block
-from ...tir.target import CpuTarget
+from ...tir.target import CpuTarget, Target
 from ..cost.passes import Sweep
 from ..nest import is_reduction
 from ..schedule import Schedule
+from .elementwise import schedule_pointwise
+from .rule import Rule
 from .shape.structure import (
     Contraction,
     contraction,
@@ -25,16 +30,41 @@ from .sweeps import block_cycles, sweep_over
 
 
 @dataclass(frozen=True, slots=True)
-class Anchored:
-    """The blocks of a function of one reduction.
+class AnchoredRule(Rule):
+    """A rule for functions of one reduction, their anchor, whose other blocks are pointwise.
 
-    anchor: the reduction; epilogue: the pointwise block that runs on its accumulators, if there is
-    one; others: blocks that have nests of their own.
+    takes_padding: the padding of windows is taken into the reduction.
     """
 
-    anchor: Block
-    epilogue: Block | None
-    others: tuple[Block, ...]
+    takes_padding: ClassVar[bool] = False
+
+    @abstractmethod
+    def is_for(self, func: PrimFunc, anchor: Block) -> bool:
+        """Whether the rule is for such a function with this reduction."""
+
+    @abstractmethod
+    def cycles(self, anchor: Block, target: CpuTarget) -> float:
+        """Cycles of the arithmetic of the reduction."""
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Whether the function has one such reduction."""
+        anchor = only_reduction(func)
+        return anchor is not None and self.is_for(func, anchor)
+
+    def inline(self, sch: Schedule) -> Block:
+        """Inline chains of pointwise blocks. Returns the reduction that is left."""
+        inline_chains(sch)
+        if self.takes_padding:
+            inline_padding(sch)
+        (anchor,) = reductions(sch.func)
+        return anchor
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
+        """One for each block; what follows the reduction runs on its accumulators."""
+        target = CpuTarget.of(target)
+        sch = Schedule(func)
+        anchor = self.inline(sch)
+        return _passes(sch.func, anchor, self.cycles(anchor, target), target)
 
 
 def only_reduction(func: PrimFunc) -> Block | None:
@@ -50,31 +80,23 @@ def only_product(func: PrimFunc) -> Contraction | None:
     return None if anchor is None else contraction(anchor)
 
 
-def anchored(func: PrimFunc) -> Anchored:
-    """The blocks of a function of one reduction, by what they are to it."""
-    (anchor,) = reductions(func)
-    epilogue = pointwise_output(func, anchor)
-    others = tuple(b for b in func.blocks if b is not anchor and b is not epilogue)
-    return Anchored(anchor, epilogue, others)
+def schedule_others(sch: Schedule, own: Sequence[Block | None], target: CpuTarget) -> None:
+    """Schedule the pointwise blocks that do not belong to the reduction."""
+    for block in sch.func.blocks:
+        if block not in own and not is_reduction(block):
+            schedule_pointwise(sch, block.name, target)
 
 
-def inline_around_windows(sch: Schedule) -> Anchored:
-    """Inline chains of pointwise blocks, and the padding of windows. Returns what is left."""
-    inline_chains(sch)
-    inline_padding(sch)
-    return anchored(sch.func)
-
-
-def anchored_passes(func: PrimFunc, cycles: float, target: CpuTarget) -> list[Sweep]:
+def _passes(func: PrimFunc, anchor: Block, cycles: float, target: CpuTarget) -> list[Sweep]:
     """A pass for each block, the epilogue in that of the reduction, whose arithmetic takes
     `cycles`.
     """
-    parts, found = anchored(func), []
+    epilogue, found = pointwise_output(func, anchor), []
     for block in func.blocks:
-        if block is parts.anchor and parts.epilogue is not None:
-            both = cycles + block_cycles(parts.epilogue, target)
-            found.append(sweep_over(func, (block, parts.epilogue), both, target))
-        elif block is not parts.epilogue:
-            own = cycles if block is parts.anchor else block_cycles(block, target)
+        if block is anchor and epilogue is not None:
+            both = cycles + block_cycles(epilogue, target)
+            found.append(sweep_over(func, (block, epilogue), both, target))
+        elif block is not epilogue:
+            own = cycles if block is anchor else block_cycles(block, target)
             found.append(sweep_over(func, (block,), own, target))
     return found

@@ -23,7 +23,6 @@ from .knobs.knobs import choose, choose_copies, choose_tile
 from .knobs.lanes import vector_lanes
 from .knobs.tiles import Tile, candidates
 from .rows import Parts, RowsRule, cut_rows, schedule_rows
-from .rule import Rule
 from .shape.last_axis import turned_axis
 from .shape.row_groups import RowGroup, row_axis
 from .shape.structure import (
@@ -35,6 +34,7 @@ from .shape.structure import (
     pointwise_output,
     reductions,
 )
+from .staged import StagedRule
 from .tiled import TiledLoops, finish_tile
 
 BLOCKS = (128, 64, 32, 16)  # rows, about, that may pass through both products together
@@ -94,7 +94,7 @@ class _Stages:
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionRule(Rule):
+class AttentionRule(StagedRule[_Stages]):
     """A product whose rows, changed row by row, are the data of a second one.
 
     in_order: each sum keeps the order of its definition.
@@ -103,18 +103,14 @@ class AttentionRule(Rule):
     name: ClassVar[str] = "attention"
     keeps_order: ClassVar[bool] = True
 
-    def matches(self, func: PrimFunc) -> bool:
-        """Whether the function is that."""
-        sch = Schedule(func)
+    def recognise(self, sch: Schedule) -> _Stages | None:
+        """The two products and what stands around them."""
         inline_chains(sch, repeated=False)
-        return _stages(sch.func) is not None
+        return _stages(sch.func)
 
-    def apply(self, sch: Schedule, target: Target) -> None:
+    def schedule_stages(self, sch: Schedule, stages: _Stages, target: Target) -> None:
         """Take the steps."""
         target = CpuTarget.of(target)
-        inline_chains(sch, repeated=False)
-        stages = _stages(sch.func)
-        assert stages is not None
         if stages.second.rows[0].extent < FEWEST_ROWS:
             sch.compute_inline(stages.keys.name)
             RowsRule(in_order=self.in_order).apply(sch, target)

@@ -16,59 +16,57 @@ from typing import ClassVar
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import CpuTarget, Target
-from ..cost.passes import Sweep
 from ..schedule import Schedule
-from .anchored import anchored_passes, inline_around_windows, only_reduction
-from .elementwise import schedule_pointwise
-from .knobs.knobs import choose_tile, write_out
+from .anchored import AnchoredRule, schedule_others
+from .knobs.knobs import write_out
 from .knobs.lanes import vector_lanes
 from .knobs.tiles import Tile, pieces
 from .reduction import ACCUMULATORS
-from .rule import Rule
+from .shape.structure import pointwise_output
 from .shape.windows import is_depthwise, sliding_axes, window_box, window_taps
-from .tiled import finish_tile, panels_between, share_tiles, shared_first, tile_loops
+from .tiled import choose_tile_loops, finish_tile, panels_between, share_tiles, shared_first
 
 UNROLLED_TAPS = 25  # of a window that is written out at most
 LOAD_SHARE = 0.35  # of a load, in multiply-adds that do not run beside it; measured
 
 
 @dataclass(frozen=True, slots=True)
-class DepthwiseRule(Rule):
+class DepthwiseRule(AnchoredRule):
     """One reduction over sliding windows that weighs each column on its own, pointwise blocks
     around it.
     """
 
     name: ClassVar[str] = "depthwise"
     keeps_order: ClassVar[bool] = True
+    takes_padding: ClassVar[bool] = True
 
-    def matches(self, func: PrimFunc) -> bool:
-        """Whether the function is one such reduction."""
-        anchor = only_reduction(func)
-        return anchor is not None and is_depthwise(anchor)
+    def is_for(self, func: PrimFunc, anchor: Block) -> bool:
+        """Whether the windows are weighed column by column."""
+        return is_depthwise(anchor)
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         target = CpuTarget.of(target)
-        found = inline_around_windows(sch)
-        for block in found.others:
-            schedule_pointwise(sch, block.name, target)
-        _schedule(sch, found.anchor, target)
+        anchor = self.inline(sch)
+        schedule_others(sch, (anchor, pointwise_output(sch.func, anchor)), target)
+        _schedule(sch, anchor, target)
 
-    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
-        """One for each block; what follows the sum runs on its accumulators."""
-        target = CpuTarget.of(target)
-        sch = Schedule(func)
-        cycles = _window_cycles(inline_around_windows(sch).anchor, target)
-        return anchored_passes(sch.func, cycles, target)
+    def cycles(self, anchor: Block, target: CpuTarget) -> float:
+        """Cycles of the best tile over all rows and columns; without a fused multiply-add each step
+        is two instructions.
+        """
+        spatial = [it for it in anchor.iters if it.kind is IterKind.SPATIAL]
+        if 0 in (it.extent for it in anchor.iters):
+            return 0.0
+        vectors = -(-spatial[-1].extent // vector_lanes(anchor, target))
+        others = math.prod(it.extent for it in spatial[:-3])
+        best = _cycles(anchor, spatial[:-1], window_tiles(anchor, target)[0], target)
+        return best * vectors * others * (1 if target.has_fma else 2)
 
 
 def _schedule(sch: Schedule, block: Block, target: CpuTarget) -> None:
     """Tile the sum for registers, with what follows on the accumulators."""
-    reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
-    lanes = vector_lanes(block, target)
-    tile = choose_tile(sch, block.name, window_tiles(block, target))
-    order = [it.var for it in reduced]
-    loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
+    loops = choose_tile_loops(sch, block, window_tiles(block, target), target)
     # the windows of a row of tiles share what they read: panels stand outside of it
     inside = sum(sch.extent(row) > 1 for row in loops.rows) - 1
     around = panels_between(sch, block.name, loops, max(0, inside))
@@ -95,19 +93,6 @@ def window_tiles(block: Block, target: CpuTarget) -> list[Tile]:
     return sorted(
         found, key=lambda t: (t.accumulators > ACCUMULATORS, price[t], t.accumulators, t.to_json())
     )
-
-
-def _window_cycles(block: Block, target: CpuTarget) -> float:
-    """Cycles of the best tile over all rows and columns; without a fused multiply-add each step is
-    two instructions.
-    """
-    spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
-    if 0 in (it.extent for it in block.iters):
-        return 0.0
-    vectors = -(-spatial[-1].extent // vector_lanes(block, target))
-    others = math.prod(it.extent for it in spatial[:-3])
-    best = _cycles(block, spatial[:-1], window_tiles(block, target)[0], target)
-    return best * vectors * others * (1 if target.has_fma else 2)
 
 
 def _sizes(extent: int, limit: int) -> Sequence[int]:

@@ -7,31 +7,28 @@ the accumulators.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ...tir.func import PrimFunc
-from ...tir.stmt import Block, IterKind, IterVar
+from ...tir.stmt import Block, IterKind
 from ...tir.target import CpuTarget, Target
-from ..cost.passes import Sweep
 from ..schedule import Schedule
-from .anchored import anchored_passes, inline_around_windows, only_reduction
-from .elementwise import schedule_pointwise
-from .knobs.knobs import choose_copies, choose_tile, write_out
+from .anchored import AnchoredRule, schedule_others
+from .knobs.knobs import choose_copies, write_out
 from .knobs.lanes import vector_lanes
 from .knobs.tiles import Tile
 from .long_sums import cut_long_sum
-from .rule import Rule
+from .shape.structure import pointwise_output
 from .shape.windows import UNROLLED_TAPS, is_window, window_taps
 from .sweeps import block_cycles
-from .tiled import finish_tile, panels_between, share_tiles, shared_first, tile_loops
+from .tiled import choose_tile_loops, finish_tile, panels_between, share_tiles, shared_first
 
 ACCUMULATORS = 8  # enough to hide the latency of an addition
 
 
 @dataclass(frozen=True, slots=True)
-class ReductionRule(Rule):
+class ReductionRule(AnchoredRule):
     """One reduction whose last output axis is read contiguously, pointwise blocks around it.
 
     in_order: a sum is one chain in the order of its definition, never in parts.
@@ -39,41 +36,32 @@ class ReductionRule(Rule):
 
     name: ClassVar[str] = "reduction"
     keeps_order: ClassVar[bool] = True
+    takes_padding: ClassVar[bool] = True
 
-    def matches(self, func: PrimFunc) -> bool:
-        """Whether the function is one such reduction."""
-        anchor = only_reduction(func)
-        return anchor is not None and is_window(anchor)
+    def is_for(self, func: PrimFunc, anchor: Block) -> bool:
+        """Whether its last output axis is read contiguously."""
+        return is_window(anchor)
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         target = CpuTarget.of(target)
-        found = inline_around_windows(sch)
-        for block in found.others:
-            schedule_pointwise(sch, block.name, target)
-        cuts = [] if self.in_order else cut_long_sum(sch, found.anchor.name, target)
+        anchor = self.inline(sch)
+        schedule_others(sch, (anchor, pointwise_output(sch.func, anchor)), target)
+        cuts = [] if self.in_order else cut_long_sum(sch, anchor.name, target)
         for cut in (cut for cut in cuts if not cut.scheduled):
             schedule_window(sch, sch.func.block(cut.parts), target, alone=True)
-        schedule_window(sch, sch.func.block(found.anchor.name), target)
+        schedule_window(sch, sch.func.block(anchor.name), target)
 
-    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
-        """One for each block; what follows the reduction runs on its accumulators."""
-        target = CpuTarget.of(target)
-        sch = Schedule(func)
-        cycles = block_cycles(inline_around_windows(sch).anchor, target)
-        return anchored_passes(sch.func, cycles, target)
+    def cycles(self, anchor: Block, target: CpuTarget) -> float:
+        """Cycles of its block: it is no tile of products."""
+        return block_cycles(anchor, target)
 
 
 def schedule_window(sch: Schedule, block: Block, target: CpuTarget, *, alone: bool = False) -> None:
     """Tile one windowed reduction for registers, with what follows on the accumulators, unless it
     is to be `alone`.
     """
-    spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
-    reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
-    lanes = vector_lanes(block, target)
-    tile = choose_tile(sch, block.name, _tiles(spatial, lanes, target))
-    order = [it.var for it in reduced]
-    loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
+    loops = choose_tile_loops(sch, block, _tiles(block, target), target)
     around = panels_between(sch, block.name, loops, len(loops.rows))
     outer = shared_first(sch, around, target)
     ordered = finish_tile(sch, block.name, loops, outer, loops.reduced, target, alone=alone)
@@ -84,11 +72,12 @@ def schedule_window(sch: Schedule, block: Block, target: CpuTarget, *, alone: bo
     share_tiles(sch, block, ordered, target)
 
 
-def _tiles(spatial: Sequence[IterVar], lanes: int, target: CpuTarget) -> list[Tile]:
+def _tiles(block: Block, target: CpuTarget) -> list[Tile]:
     """Tiles of rows and vectors: that first whose rows come out even, then those with nearly as
     many accumulators.
     """
-    vectors = -(-spatial[-1].extent // lanes)
+    spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
+    vectors = -(-spatial[-1].extent // vector_lanes(block, target))
     row = spatial[-2].extent if len(spatial) > 1 else 1
     rows = _divisor(row, ACCUMULATORS)
     default = Tile(1, rows, max(1, min(vectors, ACCUMULATORS // rows)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ...tir.analysis.linear import linear
 from ...tir.expr import Var
 from ...tir.instructions.tensor_intrinsics import TensorIntrinsic
-from ...tir.stmt import Block
+from ...tir.stmt import Block, IterKind
 from ...tir.target import CpuTarget
 from ...tir.work.work import points_of
 from ..nest import read_indices, target_of, targets_of
@@ -19,7 +19,7 @@ from ..primitives.loops import TailName
 from ..schedule import Schedule
 from ..trace.references import LoopRef
 from .elementwise import schedule_pointwise
-from .knobs.knobs import choose
+from .knobs.knobs import choose, choose_tile
 from .knobs.lanes import vector_lanes
 from .knobs.threads import share_out
 from .knobs.tiles import Tile
@@ -79,6 +79,18 @@ def tile_loops(
     return TiledLoops(
         tuple(rows), panel, (*inner, vectors, lane), tuple(steps), short, unit, tuple(points)
     )
+
+
+def choose_tile_loops(
+    sch: Schedule, block: Block, tiles: Sequence[Tile], target: CpuTarget
+) -> TiledLoops:
+    """Choose a tile of vectors, the first by default, and split the axes for it; the reduction
+    keeps its order.
+    """
+    lanes = vector_lanes(block, target)
+    tile = choose_tile(sch, block.name, tiles)
+    order = [it.var for it in block.iters if it.kind is IterKind.REDUCE]
+    return tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
 
 
 def panels_between(sch: Schedule, block: str, loops: TiledLoops, inside: int) -> list[LoopRef]:

@@ -5,14 +5,16 @@ that names the place.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ..dtype import DType
 from ..dtype import dtype as as_dtype
 from ..errors import IRError
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+Value = TypeVar("Value")
 
 LONGEST_TEXT = 1 << 12
 LONGEST_LINE = 1 << 16  # of what is shown to people; who writes longer ones cuts them
@@ -53,6 +55,10 @@ class Reader:
     def optional(self, name: str) -> Reader | None:
         """The field `name` of an object; None where older files have none."""
         return self[name] if isinstance(self.value, dict) and name in self.value else None
+
+    def or_none(self, read: Callable[[Reader], Value]) -> Value | None:
+        """What `read` makes of the value; None where that is null."""
+        return None if self.value is None else read(self)
 
     def items(self, most: int = _MOST_ITEMS) -> Iterator[Reader]:
         """The items of a list of at most `most`."""

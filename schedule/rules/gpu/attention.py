@@ -24,8 +24,8 @@ from ...nest import buffers_read, read_indices, readers, target_of, targets_of, 
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..knobs.knobs import choose
-from ..rule import Rule
 from ..shape.structure import inline_chains, is_pointwise, reductions
+from ..staged import StagedRule
 from .elementwise import schedule_points
 from .epilogue import moves
 from .fetch import BANKS, deal_among, fetched
@@ -55,26 +55,24 @@ class _Stages:
 
 
 @dataclass(frozen=True, slots=True)
-class GridAttentionRule(Rule):
+class GridAttentionRule(StagedRule[_Stages]):
     """Scores in tiles, the largest and the sum of each, what they make of the values, and one
     reduction that joins the tiles; what follows is one block.
     """
 
     name: ClassVar[str] = "grid attention"
 
-    def matches(self, func: PrimFunc) -> bool:
-        """Whether the function is that."""
-        if len(reductions(func)) != 5 or func.dims:
-            return False
-        sch = Schedule(func)
-        inline_chains(sch, repeated=False)
-        return _stages(sch.func) is not None
+    def may_match(self, func: PrimFunc) -> bool:
+        """Whether there are as many reductions, of known sizes."""
+        return len(reductions(func)) == 5 and not func.dims
 
-    def apply(self, sch: Schedule, target: Target) -> None:
-        """Take the steps."""
+    def recognise(self, sch: Schedule) -> _Stages | None:
+        """The blocks of an attention by tiles."""
         inline_chains(sch, repeated=False)
-        stages = _stages(sch.func)
-        assert stages is not None
+        return _stages(sch.func)
+
+    def schedule_stages(self, sch: Schedule, stages: _Stages, target: Target) -> None:
+        """Take the steps."""
         rows, defined = _rows(sch, stages), sch.blocks()
         tiles = _join(sch, stages, rows)
         done = {*_mix(sch, stages, tiles), *_reduce(sch, stages.sums, tiles, rows)}

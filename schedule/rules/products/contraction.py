@@ -9,7 +9,6 @@ Matrix Multiplication" (2008).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,17 +17,13 @@ from ....tir.func import PrimFunc
 from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ....tir.stmt import Block
 from ....tir.target import CpuTarget, Target
-from ...cost.passes import Sweep
-from ...nest import is_reduction
 from ...schedule import Schedule
-from ..anchored import anchored_passes, only_product
-from ..elementwise import schedule_pointwise
+from ..anchored import AnchoredRule, schedule_others
 from ..knobs.knobs import choose_tile
 from ..knobs.tiles import Tile, candidates, least_cycles, tile_cycles
 from ..reduction import schedule_window
-from ..rule import Rule
 from ..shape.row_groups import row_axis
-from ..shape.structure import Contraction, inline_chains, pointwise_output
+from ..shape.structure import Contraction, contraction, pointwise_output
 from ..tiled import share_tiles
 from .groups import Panel, choose_panel, group_cycles, is_grouped
 from .halo import border_of, copy_border
@@ -50,7 +45,7 @@ SET_SPAN = 4096  # bytes after which the sets of a first cache repeat: a page
 
 
 @dataclass(frozen=True, slots=True)
-class ContractionRule(Rule):
+class ContractionRule(AnchoredRule):
     """One reduction that sums products of data and weights, pointwise blocks around it.
 
     in_order: each sum keeps the order of its definition.
@@ -59,30 +54,23 @@ class ContractionRule(Rule):
     name: ClassVar[str] = "contraction"
     keeps_order: ClassVar[bool] = True
 
-    def matches(self, func: PrimFunc) -> bool:
-        """Whether the function is one contraction with pointwise blocks around it."""
-        found = only_product(func)
+    def is_for(self, func: PrimFunc, anchor: Block) -> bool:
+        """Whether it sums products, and packing their weights pays."""
+        found = contraction(anchor)
         return found is not None and not _is_dot(func, found)
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         target = CpuTarget.of(target)
-        schedule_contraction(sch, _product(sch), target, in_order=self.in_order)
+        found = contraction(self.inline(sch))
+        assert found is not None
+        schedule_contraction(sch, found, target, in_order=self.in_order)
 
-    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
-        """One for each block; what follows the product runs on its accumulators."""
-        target = CpuTarget.of(target)
-        sch = Schedule(func)
-        cycles = _product_cycles(_product(sch), target)
-        return anchored_passes(sch.func, cycles, target)
-
-
-def _product(sch: Schedule) -> Contraction:
-    """Inline chains of pointwise blocks. Returns the sum of products that is left."""
-    inline_chains(sch)
-    found = only_product(sch.func)
-    assert found is not None
-    return found
+    def cycles(self, anchor: Block, target: CpuTarget) -> float:
+        """Cycles of the best register tile over all groups."""
+        found = contraction(anchor)
+        assert found is not None
+        return _product_cycles(found, target)
 
 
 def _product_cycles(found: Contraction, target: CpuTarget) -> float:
@@ -117,14 +105,14 @@ def schedule_contraction(
     whole = found.block.name
     free = unit is None and not in_order
     if free and choose_narrow(sch, found, target):
-        _schedule_others(sch, (found.block, pointwise_output(sch.func, found.block)), target)
+        schedule_others(sch, (found.block, pointwise_output(sch.func, found.block)), target)
         schedule_narrow(sch, found, target)
         return
     if free:
         found = cut_product(sch, found, target)
     border = None if streams(found, target) else border_of(sch, found, target)
     last = pointwise_output(sch.func, sch.func.block(whole))
-    _schedule_others(sch, (found.block, last, border), target)
+    schedule_others(sch, (found.block, last, border), target)
     points = 1 if unit is None else unit.points
     panel = _choose(sch, found, target, points)
     order = [it.var for it in found.reduced] if in_order else reduction_order(found)
@@ -137,13 +125,6 @@ def schedule_contraction(
     share_tiles(sch, found.block, nest.ordered, target, nest.parts)
     if found.block.name != whole:
         schedule_window(sch, sch.func.block(whole), target)
-
-
-def _schedule_others(sch: Schedule, own: Sequence[Block | None], target: CpuTarget) -> None:
-    """Schedule the pointwise blocks that do not belong to the product."""
-    for block in sch.func.blocks:
-        if block not in own and not is_reduction(block):
-            schedule_pointwise(sch, block.name, target)
 
 
 def _is_dot(func: PrimFunc, found: Contraction) -> bool:

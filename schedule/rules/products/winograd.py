@@ -31,8 +31,8 @@ from ..knobs.knobs import choose, choose_copies, choose_tile
 from ..knobs.lanes import vector_lanes
 from ..knobs.threads import SERIAL_ELEMENTS, share_out
 from ..knobs.tiles import Tile, candidates, tile_cycles
-from ..rule import Rule
 from ..shape.structure import Contraction, is_pointwise, pointwise_output
+from ..staged import StagedRule
 from ..tiled import finish_tile, share_tiles, tile_loops
 from .packing import pack_weights
 from .prefetching import PREFETCH_STEPS, chunks
@@ -55,26 +55,24 @@ class _Stages:
 
 
 @dataclass(frozen=True, slots=True)
-class WinogradRule(Rule):
+class WinogradRule(StagedRule[_Stages]):
     """Products of matrices along leading axes that stages before make and stages after combine."""
 
     name: ClassVar[str] = "winograd"
 
-    def matches(self, func: PrimFunc) -> bool:
-        """Whether the function has such stages, and nothing but pointwise blocks beside them."""
+    def may_match(self, func: PrimFunc) -> bool:
+        """Whether there are such products, and nothing but pointwise blocks beside them."""
         found = only_product(func)
-        if found is None or not found.batch:
-            return False
-        sch = Schedule(func)
-        _inline_what_is_read_once(sch)
-        return _stages(sch.func) is not None
+        return found is not None and bool(found.batch)
 
-    def apply(self, sch: Schedule, target: Target) -> None:
+    def recognise(self, sch: Schedule) -> _Stages | None:
+        """The products and their stages."""
+        _inline_what_is_read_once(sch)
+        return _stages(sch.func)
+
+    def schedule_stages(self, sch: Schedule, stages: _Stages, target: Target) -> None:
         """Take the steps."""
         target = CpuTarget.of(target)
-        _inline_what_is_read_once(sch)
-        stages = _stages(sch.func)
-        assert stages is not None
         found = stages.product
         own = {block.name for block in (found.block, *stages.before, *stages.after)}
         for name in [name for name in sch.blocks() if name not in own]:

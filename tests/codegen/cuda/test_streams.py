@@ -6,13 +6,14 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.codegen.cuda.program_artifact import CudaProgram, slices_of
+from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.codegen.cuda.streams import (
     Placed,
     missing_wait,
     order_ahead,
     place_on_streams,
 )
+from tilewright.codegen.program_artifact import slices_of
 
 from ...gpu_program import BYTES, add, arena, branches, piece, program
 

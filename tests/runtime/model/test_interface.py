@@ -15,7 +15,19 @@ from tilewright.tir.target import ISAS
 
 A, B = (Parameter(name, FLOAT32, (2,), "input") for name in ("first", "second"))
 Y, Z = (Parameter(name, FLOAT32, (3,), "output") for name in ("y", "z"))
-ARTIFACT = ProgramArtifact("m", "", ISAS["scalar"], (A, B), (), (), (Y, Z), (), (), "", ())
+ARTIFACT = ProgramArtifact(
+    name="m",
+    symbol="",
+    target=ISAS["scalar"],
+    inputs=(A, B),
+    constants=(),
+    read=(),
+    outputs=(Y, Z),
+    kernels=(),
+    texts=(),
+    main="",
+    body=(),
+)
 INTERFACE = Interface(ARTIFACT)
 GIVEN = {"first": np.zeros(2, np.float32), "second": np.ones(2, np.float32)}
 

@@ -1,4 +1,4 @@
-"""schedule/primitives/compute_at.py: text, values, replay, refusals."""
+"""Primitives compute_at and reverse_compute_at: text, values, replay, refusals."""
 
 from __future__ import annotations
 

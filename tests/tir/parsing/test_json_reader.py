@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.tir.errors import IRError
-from tilewright.tir.parsing.json_reader import parse_json
+from tilewright.tir.parsing.json_reader import Reader, parse_json
 
 VALUES = '{"text": "a", "count": 3, "ratio": 0.5, "list": [1, 2], "type": "float32", "on": true}'
 
@@ -52,3 +52,10 @@ def test_an_error_names_the_place_and_the_value() -> None:
         f"IRError: json: file.a[0].b is '{'x' * 56}...; expected a whole number from 0 to 5. "
         "[json-value]"
     )
+
+
+def test_null_is_none_and_everything_else_is_read() -> None:
+    assert Reader(None, "x").or_none(Reader.integer) is None
+    assert Reader(0, "x").or_none(Reader.integer) == 0
+    with pytest.raises(IRError, match=r"x is 'a'; expected a whole number"):
+        Reader("a", "x").or_none(Reader.integer)
