@@ -21,7 +21,7 @@ AREAS = {  # area -> files that are mutated
     "fusion": (
         "graph/plan/fusion.py",
         "graph/kernels/express.py",
-        "graph/kernels/form.py",
+        "graph/kernels/fused_kernel.py",
         "graph/plan/lowering.py",
     ),
     "arithmetic": (

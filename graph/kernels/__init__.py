@@ -1,4 +1,4 @@
-"""Groups of nodes as one kernel: its form, its function, the algorithms that compute it."""
+"""Groups of nodes as one kernel: what it fuses, its function, the algorithms that compute it."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from ...tir.target import Target
 from .collapse import as_matrix_product
-from .form import FusedKernel
+from .fused_kernel import FusedKernel
 from .online_attention import as_online
 from .winograd import as_winograd, expected_error
 
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """A way to compute the forms that begin with some operator.
+    """A way to compute the fused kernels that begin with some operator.
 
-    name: of groups that are computed so; words: what stands behind such a group's title. rewrite: a
-    form as it is computed then; None of one that cannot be. keeps_order: whether it adds up what
-    the operators say in their order, as a strict build asks. expected_error: of what `rewrite`
-    made, where it rounds more than the operators' own sums and so needs a tolerance. gpu: whether
-    it is for GPUs alone, and takes the place of the operators' own way there.
+    name: of groups that are computed so; words: what stands behind such a group's title. rewrite:
+    such a kernel as it is computed then; None of one that cannot be. keeps_order: whether it adds
+    up what the operators say in their order, as a strict build asks. expected_error: of what
+    `rewrite` made, where it rounds more than the operators' own sums and so needs a tolerance. gpu:
+    whether it is for GPUs alone, and takes the place of the operators' own way there.
     """
 
     name: str
@@ -31,21 +31,21 @@ class Algorithm:
     gpu: bool = False
 
     def admit(
-        self, form: FusedKernel, target: Target, strict: bool, tolerance: float | None
+        self, fused: FusedKernel, target: Target, strict: bool, tolerance: float | None
     ) -> FusedKernel | None:
-        """A form by the algorithm; None where it cannot be computed so, or must not be."""
+        """A fused kernel by the algorithm; None where it cannot be computed so, or must not be."""
         if (strict and not self.keeps_order) or (self.gpu and not target.has_grid):
             return None
         if self.expected_error is None:
-            return self.rewrite(form)
-        made = self.rewrite(form) if tolerance is not None else None
+            return self.rewrite(fused)
+        made = self.rewrite(fused) if tolerance is not None else None
         if made is None or tolerance is None:
             return None
         return made if self.expected_error(made) <= tolerance else None
 
-    def error(self, form: FusedKernel) -> float:
-        """What to expect of a form that `rewrite` made; 0 where it rounds no more."""
-        return 0.0 if self.expected_error is None else self.expected_error(form)
+    def error(self, fused: FusedKernel) -> float:
+        """What to expect of a fused kernel that `rewrite` made; 0 where it rounds no more."""
+        return 0.0 if self.expected_error is None else self.expected_error(fused)
 
 
 _MATMUL = Algorithm("matmul", "as matmul", as_matrix_product, keeps_order=True)
@@ -53,7 +53,7 @@ _WINOGRAD = Algorithm("winograd", "by Winograd", as_winograd)
 _WINOGRAD_4X4 = Algorithm(
     "winograd-4x4",
     "by Winograd F(4x4)",
-    lambda form: as_winograd(form, 4),
+    lambda fused: as_winograd(fused, 4),
     expected_error=expected_error,
 )
 _ONLINE = Algorithm("online", "by tiles of keys", as_online, gpu=True)

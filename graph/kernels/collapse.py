@@ -1,9 +1,9 @@
 """The same computation on tensors of fewer dimensions, where the memory is the same.
 
-Axes that every operator of a form treats alike are joined, axes of size 1 go: an addition of two
-[1, 56, 56, 64] tensors becomes one of two [200704] tensors, of a tensor and a [64] bias one of
-[3136, 64] and [64]. How its axes may be joined is what the first operator says
-(`Operator.joinable_axes`); forms with one that is not elementwise further on, or with several
+Axes that every operator of a fused kernel treats alike are joined, axes of size 1 go: an addition
+of two [1, 56, 56, 64] tensors becomes one of two [200704] tensors, of a tensor and a [64] bias one
+of [3136, 64] and [64]. How its axes may be joined is what the first operator says
+(`Operator.joinable_axes`); kernels with one that is not elementwise further on, or with several
 results, stay as they are.
 `as_matrix_product` is the same idea for a 1x1 convolution: its pixels are the rows of a matrix.
 """
@@ -19,40 +19,40 @@ from ..ops.base import JoinableAxes, OperatorRole, Runs
 from ..ops.convolution import Conv
 from ..ops.matmul import MatMul
 from ..types import TensorType
-from .form import FusedKernel, KernelOperand, KernelStep
+from .fused_kernel import FusedKernel, KernelOperand, KernelStep
 
 Shape = tuple[int, ...]
 
 
-def collapsed(form: FusedKernel) -> FusedKernel:
-    """The form with as few axes as it can have; the same object when it has them."""
-    if len(form.results) > 1:
-        return form
-    first, *rest = (step.op for step in form.steps)
-    axes = first.joinable_axes(form.result.shape)
+def collapsed(fused: FusedKernel) -> FusedKernel:
+    """The fused kernel with as few axes as it can have; the same object when it has them."""
+    if len(fused.results) > 1:
+        return fused
+    first, *rest = (step.op for step in fused.steps)
+    axes = first.joinable_axes(fused.result.shape)
     if axes is None or any(op.role is not OperatorRole.ELEMENTWISE for op in rest):
-        return form
-    shape = form.result.shape
-    aligned = _aligned_operands(form)
-    runs = _runs(axes, shape, [_aligned(form.operands[n].type.shape, len(shape)) for n in aligned])
+        return fused
+    shape = fused.result.shape
+    aligned = _aligned_operands(fused)
+    runs = _runs(axes, shape, [_aligned(fused.operands[n].type.shape, len(shape)) for n in aligned])
     operands = tuple(
         _joined(operand, shape, runs) if n in aligned else _moved(operand, axes, runs)
-        for n, operand in enumerate(form.operands)
+        for n, operand in enumerate(fused.operands)
     )
-    if operands == form.operands:
-        return form
+    if operands == fused.operands:
+        return fused
     return FusedKernel(
-        operands, (replace(form.steps[0], op=first.join_axes(runs)), *form.steps[1:])
+        operands, (replace(fused.steps[0], op=first.join_axes(runs)), *fused.steps[1:])
     )
 
 
-def _aligned_operands(form: FusedKernel) -> tuple[int, ...]:
+def _aligned_operands(fused: FusedKernel) -> tuple[int, ...]:
     """The operands that broadcast to the result: all but those of a first operator that is not
     elementwise.
     """
-    first = form.steps[0]
+    first = fused.steps[0]
     own = set() if first.op.role is OperatorRole.ELEMENTWISE else set(first.inputs)
-    return tuple(n for n in range(len(form.operands)) if n not in own)
+    return tuple(n for n in range(len(fused.operands)) if n not in own)
 
 
 def _runs(axes: JoinableAxes, shape: Shape, operands: Sequence[Shape]) -> Runs:
@@ -102,23 +102,23 @@ def _moved(operand: KernelOperand, axes: JoinableAxes, runs: Runs) -> KernelOper
     return _reshaped(operand, tuple(math.prod(sizes[d] for d in run) for run in source))
 
 
-def as_matrix_product(form: FusedKernel) -> FusedKernel | None:
-    """A form that begins with a 1x1 convolution of stride 1, as a matrix product; None where it is
-    none.
+def as_matrix_product(fused: FusedKernel) -> FusedKernel | None:
+    """A fused kernel that begins with a 1x1 convolution of stride 1, as a matrix product; None
+    where it is none.
 
     x [N, spatial..., C], w [1..., C, O]   ->   a [N * spatial, C], b [C, O]
     """
-    first, *rest = form.steps
+    first, *rest = fused.steps
     if not isinstance(first.op, Conv):
         return None
-    x, w = (form.operands[n].type for n in first.inputs[:2])
+    x, w = (fused.operands[n].type for n in first.inputs[:2])
     if not _is_pointwise_conv(first.op, w):
         return None
-    shape = form.result.shape
+    shape = fused.result.shape
     matrix: dict[int, Shape] = {first.inputs[0]: (math.prod(x.shape[:-1]), x.shape[-1])}
     matrix[first.inputs[1]] = w.shape[-2:]
     operands = []
-    for n, operand in enumerate(form.operands):
+    for n, operand in enumerate(fused.operands):
         sizes = _aligned(operand.type.shape, len(shape))
         rows, full = math.prod(sizes[:-1]), math.prod(shape[:-1])
         if n not in matrix and rows not in (1, full):

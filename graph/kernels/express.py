@@ -17,31 +17,31 @@ from ...tir.node import Node
 from ...tir.te import te
 from ...tir.visit import transform
 from ..ops.base import OperatorRole
-from .form import FusedKernel, KernelOperand
+from .fused_kernel import FusedKernel, KernelOperand
 
 
-def express(form: FusedKernel) -> PrimFunc:
-    """The function that computes a form: operands first, in order, without the scalars; the results
-    last.
+def express(fused: FusedKernel) -> PrimFunc:
+    """The function that computes a fused kernel: operands first, in order, without the scalars;
+    the results last.
     """
-    moves = all(step.op.role is OperatorRole.MOVEMENT for step in form.steps)
-    kinds = [dtype(operand.type.dtype) for operand in form.operands]
+    moves = all(step.op.role is OperatorRole.MOVEMENT for step in fused.steps)
+    kinds = [dtype(operand.type.dtype) for operand in fused.operands]
     tensors = [
         _tensor(operand, FLOAT32 if kind.is_storage and not moves else kind)
-        for operand, kind in zip(form.operands, kinds, strict=True)
+        for operand, kind in zip(fused.operands, kinds, strict=True)
     ]
-    listed = [n for n, operand in enumerate(form.operands) if operand.scalar is None]
+    listed = [n for n, operand in enumerate(fused.operands) if operand.scalar is None]
     parameters = [tensors[n] for n in listed]
-    for step in form.steps:
+    for step in fused.steps:
         inputs = (tensors[n] for n in step.inputs)
         made = step.op.express(*inputs, name=step.op.title.lower())
         tensors += made if moves else map(_widened, made)
-    types = form.results
+    types = fused.results
     results = [
         _stored(tensor, dtype(type_.dtype))
         for tensor, type_ in zip(tensors[-len(types) :], types, strict=True)
     ]
-    return _narrowed(te.func(*parameters, *results, name=form.name), [kinds[n] for n in listed])
+    return _narrowed(te.func(*parameters, *results, name=fused.name), [kinds[n] for n in listed])
 
 
 def _tensor(operand: KernelOperand, kind: DType) -> te.Tensor:

@@ -19,7 +19,7 @@ from ..ops.attention import Attention, Heads
 from ..ops.base import tensor_type
 from ..ops.elementwise import broadcast_read
 from ..ops.softmax import exponential, power
-from .form import FusedKernel, KernelStep
+from .fused_kernel import FusedKernel, KernelStep
 
 TILE = 64  # keys
 FEWEST_ROWS = 8  # of queries, for which tiles of keys pay
@@ -133,15 +133,15 @@ def _whole(tensor: Tensor, heads: Heads, count: int, places: int, name: str) -> 
     return te.compute((batch, count, places, depth), element, name=name)
 
 
-def as_online(form: FusedKernel) -> FusedKernel | None:
-    """A form that begins with an attention of several rows, tile by tile of its keys; None where it
-    does not.
+def as_online(fused: FusedKernel) -> FusedKernel | None:
+    """A fused kernel that begins with an attention of several rows, tile by tile of its keys; None
+    where it does not.
     """
-    first, *rest = form.steps
+    first, *rest = fused.steps
     op = first.op
-    if type(op) is not Attention or not form.result.elements:
+    if type(op) is not Attention or not fused.result.elements:
         return None
-    types = form.types
+    types = fused.types
     _, _, rows, _ = op.query.shape(types[first.inputs[0]].shape)
     _, _, places, _ = op.key.shape(types[first.inputs[1]].shape)
     if rows < FEWEST_ROWS:
@@ -149,5 +149,5 @@ def as_online(form: FusedKernel) -> FusedKernel | None:
     tile = min(TILE, max(16, 1 << (places - 1).bit_length()))
     values = {field.name: getattr(op, field.name) for field in fields(op)}
     return replace(
-        form, steps=(KernelStep(OnlineAttention(**values, tile=tile), first.inputs), *rest)
+        fused, steps=(KernelStep(OnlineAttention(**values, tile=tile), first.inputs), *rest)
     )

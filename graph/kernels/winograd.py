@@ -33,7 +33,7 @@ from ..ops.convolution import Conv
 from ..ops.window import Axis, check_spatial, pad_stage
 from ..types import TensorType
 from .cook_toom import Matrices, cook_toom
-from .form import FusedKernel, KernelStep
+from .fused_kernel import FusedKernel, KernelStep
 
 TAPS = 3
 FEW_TILES, FEW_OUTPUTS = 3, 16  # along an axis, and channels, of the data that tells an error
@@ -161,30 +161,30 @@ class Winograd(Conv):
         )
 
 
-def as_winograd(form: FusedKernel, results: int = 2) -> FusedKernel | None:
-    """A form that begins with a 3x3 convolution of stride 1 of constant weights, by Winograd's
-    algorithm with so many results of a tile along an axis; None where it is none.
+def as_winograd(fused: FusedKernel, results: int = 2) -> FusedKernel | None:
+    """A fused kernel that begins with a 3x3 convolution of stride 1 of constant weights, by
+    Winograd's algorithm with so many results of a tile along an axis; None where it is none.
     """
-    first, *rest = form.steps
+    first, *rest = fused.steps
     op = first.op
-    if type(op) is not Conv or not form.operands[first.inputs[1]].constant:
+    if type(op) is not Conv or not fused.operands[first.inputs[1]].constant:
         return None
-    if not _is_plain(op, form.operands[first.inputs[1]].type) or not form.result.elements:
+    if not _is_plain(op, fused.operands[first.inputs[1]].type) or not fused.result.elements:
         return None
     values = {field.name: getattr(op, field.name) for field in fields(op)}
     return replace(
-        form, steps=(KernelStep(Winograd(**values, results=results), first.inputs), *rest)
+        fused, steps=(KernelStep(Winograd(**values, results=results), first.inputs), *rest)
     )
 
 
-def expected_error(form: FusedKernel) -> float:
-    """The largest error that the algorithm of a form which `as_winograd` made shows on a few tiles
-    of random numbers, as a share of the largest result. It is the spread that the tolerance rule
-    (tir/reference/error_bound.py) finds for the same stages.
+def expected_error(fused: FusedKernel) -> float:
+    """The largest error that the algorithm of a fused kernel which `as_winograd` made shows on
+    a few tiles of random numbers, as a share of the largest result. It is the spread that the
+    tolerance rule (tir/reference/error_bound.py) finds for the same stages.
     """
-    first = form.steps[0]
+    first = fused.steps[0]
     assert isinstance(first.op, Winograd)
-    weights = form.operands[first.inputs[1]].type
+    weights = fused.operands[first.inputs[1]].type
     return _spread(first.op.results, weights.shape[-2], weights.dtype)
 
 

@@ -98,7 +98,7 @@ class FunctionChecker:
         shares of its largest element; whether all elements are finite.
         """
         graph, group = self._graph, part.group
-        operands = dict(zip(part.values, part.form.operands, strict=True))
+        operands = dict(zip(part.values, part.fused.operands, strict=True))
         scalars = {v: graph.constants[v] for v, operand in operands.items() if operand.scalar}
         drawn = {v: _draw(rng, graph.types[v], positive) for v in operands if v not in scalars}
         types = {value: graph.types[value] for value in drawn}

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from ..ir.ir import Graph
 from ..kernels.algorithms import ALGORITHMS, Algorithm
 from ..kernels.collapse import collapsed
-from ..kernels.form import FusedKernel, form_of
+from ..kernels.fused_kernel import FusedKernel, fused_kernel_of
 from ..kernels.groups import FusionGroup
 from ..ops.base import OperatorRole
 from .fusion import ordered
@@ -27,10 +27,10 @@ from .pricing import PricedKernel, Pricer
 
 @dataclass(frozen=True, slots=True)
 class KernelChoice:
-    """One kernel of an alternative. values: what of the graph each operand of the form is."""
+    """One kernel of an alternative. values: what of the graph each operand of `fused` is."""
 
     group: FusionGroup
-    form: FusedKernel
+    fused: FusedKernel
     values: tuple[str, ...]
     kernel: PricedKernel
 
@@ -135,10 +135,10 @@ def taken_apart(graph: Graph, group: FusionGroup, pricer: Pricer) -> Alternative
 
 def _versions(graph: Graph, group: FusionGroup, pricer: Pricer) -> Iterator[KernelChoice]:
     """A group by each algorithm that it may be computed by."""
-    form, values = form_of(graph, group)
+    fused, values = fused_kernel_of(graph, group)
     found: list[tuple[Algorithm, FusedKernel]] = []
     for algorithm in ALGORITHMS.values():
-        other = algorithm.admit(form, pricer.target, pricer.strict, pricer.tolerance)
+        other = algorithm.admit(fused, pricer.target, pricer.strict, pricer.tolerance)
         if other is not None:
             found.append((algorithm, other))
     if not any(algorithm.gpu for algorithm, _ in found):
@@ -150,6 +150,6 @@ def _versions(graph: Graph, group: FusionGroup, pricer: Pricer) -> Iterator[Kern
 
 
 def _direct(graph: Graph, group: FusionGroup, pricer: Pricer) -> KernelChoice:
-    form, values = form_of(graph, group)
-    small = collapsed(form)
+    fused, values = fused_kernel_of(graph, group)
+    small = collapsed(fused)
     return KernelChoice(group, small, values, pricer.kernel(small))

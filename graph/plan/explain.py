@@ -62,7 +62,7 @@ def _choice(decision: GroupDecision) -> str:
 
 def _rounding(part: KernelChoice) -> str:
     """The line of a kernel whose algorithm was taken because a tolerance allows it."""
-    error = ALGORITHMS[part.group.algorithm].error(part.form)
+    error = ALGORITHMS[part.group.algorithm].error(part.fused)
     return f"rounds more: {part.group.label}: expected error {error:.1e} of its largest result"
 
 

@@ -166,12 +166,12 @@ class _Lowering:
     def _launch(self, part: KernelChoice, plan: ArenaPlan) -> Launch:
         arguments = [
             self._slice(value, operand.type, plan)
-            for value, operand in zip(part.values, part.form.operands, strict=True)
+            for value, operand in zip(part.values, part.fused.operands, strict=True)
             if operand.scalar is None
         ]
         arguments += [
             self._slice(value, type_, plan)
-            for value, type_ in zip(part.group.outputs, part.form.results, strict=True)
+            for value, type_ in zip(part.group.outputs, part.fused.results, strict=True)
         ]
         arguments += [
             self._word(parameter, plan)
@@ -198,5 +198,5 @@ class _Lowering:
 
 def _arguments(part: KernelChoice) -> tuple[str, ...]:
     """The values that a kernel is called with: a scalar stands in its code."""
-    pairs = zip(part.values, part.form.operands, strict=True)
+    pairs = zip(part.values, part.fused.operands, strict=True)
     return tuple(value for value, operand in pairs if operand.scalar is None)

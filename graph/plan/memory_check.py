@@ -91,7 +91,7 @@ class _Walk:
     @staticmethod
     def _operands(part: KernelChoice) -> list[str]:
         """The values that a launch reads, in order: a scalar stands in its code."""
-        pairs = zip(part.values, part.form.operands, strict=True)
+        pairs = zip(part.values, part.fused.operands, strict=True)
         return [value for value, operand in pairs if operand.scalar is None]
 
     def _copy(self, number: int, step: Copy) -> None:

@@ -1,6 +1,6 @@
-"""What a form costs: seconds that a schedule source knows, else the analytical estimate.
+"""What a fused kernel costs: seconds that a schedule source knows, else the analytical estimate.
 
-Each form becomes a function once. What cannot be scheduled has no price: it is taken only where
+Each becomes a function once. What cannot be scheduled has no price: it is taken only where
 there is nothing else, and is scheduled in a plainer way then.
 """
 
@@ -16,7 +16,7 @@ from ...tir.func import PrimFunc
 from ...tir.target import Target
 from ...tir.text.canonical import workload_key
 from ..kernels.express import express
-from ..kernels.form import FusedKernel
+from ..kernels.fused_kernel import FusedKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class PricedKernel:
-    """The function of a form, its workload key and its price."""
+    """The function of a fused kernel, its workload key and its price."""
 
     func: PrimFunc
     key: str
@@ -51,7 +51,7 @@ class PricedKernel:
 
 
 class Pricer:
-    """Functions and prices of forms on one target; equal forms are built and priced once.
+    """Functions and prices of fused kernels on one target; equal ones are built and priced once.
 
     strict: only algorithms that add up what the operators say, in their order. tolerance: the
     largest expected error of an algorithm that rounds more than those, as a share of its largest
@@ -73,15 +73,15 @@ class Pricer:
         self._kernels: dict[FusedKernel, PricedKernel] = {}
         self._by_key: dict[str, PricedKernel] = {}
 
-    def kernel(self, form: FusedKernel) -> PricedKernel:
-        """The kernel of a form; forms with the same workload share one."""
-        if form not in self._kernels:
-            func = express(form)
+    def kernel(self, fused: FusedKernel) -> PricedKernel:
+        """The price of a fused kernel; those with the same workload share one."""
+        if fused not in self._kernels:
+            func = express(fused)
             key = workload_key(func)
             if key not in self._by_key:
                 self._by_key[key] = PricedKernel(func, key, self._price(func))
-            self._kernels[form] = self._by_key[key]
-        return self._kernels[form]
+            self._kernels[fused] = self._by_key[key]
+        return self._kernels[fused]
 
     def _price(self, func: PrimFunc) -> Price:
         measured = self.source.seconds(func, self.target) if self.source is not None else None

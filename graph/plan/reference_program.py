@@ -10,7 +10,7 @@ from ...tir.text.canonical import workload_key
 from ..ir.ir import Graph
 from ..ir.views import is_view
 from ..kernels.express import express
-from ..kernels.form import FusedKernel, form_of
+from ..kernels.fused_kernel import FusedKernel, fused_kernel_of
 from ..kernels.groups import FusionGroup
 from .choose import KernelChoice
 from .lowering import lower
@@ -25,10 +25,10 @@ def reference_model(graph: Graph) -> Model:
         if is_view(node, graph.types):
             continue
         group = FusionGroup((node,))
-        form, values = form_of(graph, group)
-        if form not in kernels:
-            func = express(form)
-            kernels[form] = PricedKernel(func, workload_key(func), Price(0.0))
-        parts.append(KernelChoice(group, form, values, kernels[form]))
+        fused, values = fused_kernel_of(graph, group)
+        if fused not in kernels:
+            func = express(fused)
+            kernels[fused] = PricedKernel(func, workload_key(func), Price(0.0))
+        parts.append(KernelChoice(group, fused, values, kernels[fused]))
     lowered = lower(graph, parts)
     return Model(place_syncs(lowered.program), lowered.constants)

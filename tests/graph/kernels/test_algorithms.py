@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.graph.kernels.algorithms import ALGORITHMS, ROUNDING_MORE, Algorithm
-from tilewright.graph.kernels.form import FusedKernel, KernelOperand, KernelStep
+from tilewright.graph.kernels.fused_kernel import FusedKernel, KernelOperand, KernelStep
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.types import TensorType
 from tilewright.tir.target import Target

@@ -1,4 +1,4 @@
-"""Fewer axes, the same numbers: every collapsed form is evaluated beside the original on the same
+"""Fewer axes, the same numbers: every collapsed kernel is evaluated beside the original on the same
 memory.
 """
 
@@ -10,7 +10,7 @@ import pytest
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.kernels.collapse import as_matrix_product, collapsed
 from tilewright.graph.kernels.express import express
-from tilewright.graph.kernels.form import FusedKernel, form_of
+from tilewright.graph.kernels.fused_kernel import FusedKernel, fused_kernel_of
 from tilewright.graph.kernels.groups import FusionGroup
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul, Sum
@@ -25,7 +25,7 @@ from tilewright.tir.reference.evaluate import evaluate
 Shape = tuple[int, ...]
 
 
-def form(
+def fused(
     op: Operator, *shapes: Shape, rest: tuple[tuple[Operator, Shape | None], ...] = ()
 ) -> FusedKernel:
     """`op` of tensors of `shapes`, then operators of one more operand of the given shape, or of
@@ -40,7 +40,7 @@ def form(
     for step, shape in rest:
         value = builder.add(step, value, *(() if shape is None else (tensor(shape),)))
     graph = builder.finish((value,))
-    return form_of(graph, FusionGroup(graph.nodes))[0]
+    return fused_kernel_of(graph, FusionGroup(graph.nodes))[0]
 
 
 def result(what: FusedKernel, seed: int = 0) -> np.ndarray:
@@ -57,38 +57,38 @@ def shapes(what: FusedKernel) -> list[Shape]:
 
 
 def test_operators_before_a_softmax_keep_its_axes() -> None:
-    before = form(Relu(), (2, 3, 4, 5), rest=((Add(), (5,)), (Softmax((3,)), None)))
+    before = fused(Relu(), (2, 3, 4, 5), rest=((Add(), (5,)), (Softmax((3,)), None)))
     assert collapsed(before) is before
 
 
 CASES = [
     # equal shapes: one axis
-    (form(Add(), (1, 4, 5, 6), (1, 4, 5, 6)), [(120,), (120,)]),
+    (fused(Add(), (1, 4, 5, 6), (1, 4, 5, 6)), [(120,), (120,)]),
     # a bias along the last axis: rows and columns
-    (form(Add(), (1, 4, 5, 6), (6,)), [(20, 6), (6,)]),
-    (form(Mul(), (1, 4, 5, 6), (1, 1, 1, 6), rest=((Relu(), None),)), [(20, 6), (6,)]),
+    (fused(Add(), (1, 4, 5, 6), (6,)), [(20, 6), (6,)]),
+    (fused(Mul(), (1, 4, 5, 6), (1, 1, 1, 6), rest=((Relu(), None),)), [(20, 6), (6,)]),
     # a factor along the first axes
-    (form(Mul(), (3, 4, 5), (3, 1, 1)), [(3, 20), (3, 1)]),
+    (fused(Mul(), (3, 4, 5), (3, 1, 1)), [(3, 20), (3, 1)]),
     # two operands that broadcast differently keep the axes apart
-    (form(Sum(), (3, 4, 5), (3, 1, 5), (4, 1)), [(3, 4, 5), (3, 1, 5), (4, 1)]),
+    (fused(Sum(), (3, 4, 5), (3, 1, 5), (4, 1)), [(3, 4, 5), (3, 1, 5), (4, 1)]),
     # nothing but axes of size 1
-    (form(Add(), (1, 1), (1,)), [(1,), (1,)]),
+    (fused(Add(), (1, 1), (1,)), [(1,), (1,)]),
     # concatenation: what lies before the axis, and the axis with what lies behind it
-    (form(Concat(1), (2, 3, 4, 5), (2, 6, 4, 5)), [(2, 60), (2, 120)]),
-    (form(Concat(3), (1, 4, 5, 6), (1, 4, 5, 2), rest=((Relu(), None),)), [(20, 6), (20, 2)]),
-    (form(Concat(3), (1, 4, 5, 6), (1, 4, 5, 2), rest=((Add(), (8,)),)), [(20, 6), (20, 2), (8,)]),
-    (form(Concat(0), (1, 4), (2, 4)), [(4,), (8,)]),
+    (fused(Concat(1), (2, 3, 4, 5), (2, 6, 4, 5)), [(2, 60), (2, 120)]),
+    (fused(Concat(3), (1, 4, 5, 6), (1, 4, 5, 2), rest=((Relu(), None),)), [(20, 6), (20, 2)]),
+    (fused(Concat(3), (1, 4, 5, 6), (1, 4, 5, 2), rest=((Add(), (8,)),)), [(20, 6), (20, 2), (8,)]),
+    (fused(Concat(0), (1, 4), (2, 4)), [(4,), (8,)]),
     # transposition: NCHW -> NHWC is a matrix transposed
-    (form(Transpose((0, 2, 3, 1)), (1, 3, 4, 5)), [(3, 20)]),
-    (form(Transpose((0, 2, 3, 1)), (2, 3, 4, 5)), [(2, 3, 20)]),
-    (form(Transpose((1, 0)), (3, 4), rest=((Add(), (3,)),)), [(3, 4), (3,)]),
-    (form(Transpose((2, 0, 1)), (3, 1, 4), rest=((Relu(), None),)), [(3, 4)]),
+    (fused(Transpose((0, 2, 3, 1)), (1, 3, 4, 5)), [(3, 20)]),
+    (fused(Transpose((0, 2, 3, 1)), (2, 3, 4, 5)), [(2, 3, 20)]),
+    (fused(Transpose((1, 0)), (3, 4), rest=((Add(), (3,)),)), [(3, 4), (3,)]),
+    (fused(Transpose((2, 0, 1)), (3, 1, 4), rest=((Relu(), None),)), [(3, 4)]),
     # softmax: rows and what is summed over
-    (form(Softmax((1, 2, 3)), (1, 1, 1, 10)), [(10,)]),
-    (form(Softmax((2, 3)), (2, 3, 4, 5)), [(6, 20)]),
-    (form(Softmax((1,)), (2, 3, 4)), [(2, 3, 4)]),
+    (fused(Softmax((1, 2, 3)), (1, 1, 1, 10)), [(10,)]),
+    (fused(Softmax((2, 3)), (2, 3, 4, 5)), [(6, 20)]),
+    (fused(Softmax((1,)), (2, 3, 4)), [(2, 3, 4)]),
     # others stay
-    (form(MaxPool((2, 2), (2, 2), layout="NHWC"), (1, 4, 4, 3)), [(1, 4, 4, 3)]),
+    (fused(MaxPool((2, 2), (2, 2), layout="NHWC"), (1, 4, 4, 3)), [(1, 4, 4, 3)]),
 ]
 
 
@@ -103,12 +103,12 @@ def test_axes_that_are_treated_alike_are_joined(
 
 
 def test_a_form_with_nothing_to_join_is_the_same_object() -> None:
-    original = form(Softmax((1,)), (2, 3, 4))
+    original = fused(Softmax((1,)), (2, 3, 4))
     assert collapsed(original) is original
 
 
 def test_softmax_over_axes_of_size_one_stays() -> None:
-    original = form(Softmax((1,)), (2, 1))
+    original = fused(Softmax((1,)), (2, 1))
     assert collapsed(original) is original
 
 
@@ -116,7 +116,7 @@ def test_softmax_over_axes_of_size_one_stays() -> None:
 @pytest.mark.parametrize("residual", [(1, 4, 5, 7), (7,), (1, 1, 1, 7), (1, 4, 5, 1)])
 def test_a_1x1_convolution_is_a_matrix_product(bias: tuple[Shape, ...], residual: Shape) -> None:
     conv = Conv(layout="NHWC")
-    original = form(
+    original = fused(
         conv, (1, 4, 5, 6), (1, 1, 6, 7), *bias, rest=((Add(), residual), (Relu(), None))
     )
     product = as_matrix_product(original)
@@ -132,7 +132,7 @@ def test_a_convolution_added_to_its_own_input_is_a_matrix_product() -> None:
     w = builder.input("w", TensorType("float32", (1, 1, 6, 6)))
     y = builder.add(Add(), builder.add(Conv(layout="NHWC"), x, w), x)
     graph = builder.finish((y,))
-    original, _ = form_of(graph, FusionGroup(graph.nodes))
+    original, _ = fused_kernel_of(graph, FusionGroup(graph.nodes))
     product = as_matrix_product(original)
     assert product is not None
     assert len(product.operands) == 2
@@ -142,13 +142,13 @@ def test_a_convolution_added_to_its_own_input_is_a_matrix_product() -> None:
 @pytest.mark.parametrize(
     "original",
     [
-        form(Conv(layout="NHWC", strides=(2, 2)), (1, 4, 4, 6), (1, 1, 6, 7)),
-        form(Conv(layout="NHWC", pads=(1, 1, 1, 1)), (1, 4, 4, 6), (1, 1, 6, 7)),
-        form(Conv(layout="NHWC", groups=2), (1, 4, 4, 6), (1, 1, 3, 8)),
-        form(Conv(layout="NHWC"), (1, 4, 4, 6), (2, 2, 6, 7)),
-        form(Conv(), (1, 6, 4, 4), (7, 6, 1, 1)),
-        form(Conv(layout="NHWC"), (1, 4, 5, 6), (1, 1, 6, 7), rest=((Add(), (4, 1, 7)),)),
-        form(Relu(), (3, 4)),
+        fused(Conv(layout="NHWC", strides=(2, 2)), (1, 4, 4, 6), (1, 1, 6, 7)),
+        fused(Conv(layout="NHWC", pads=(1, 1, 1, 1)), (1, 4, 4, 6), (1, 1, 6, 7)),
+        fused(Conv(layout="NHWC", groups=2), (1, 4, 4, 6), (1, 1, 3, 8)),
+        fused(Conv(layout="NHWC"), (1, 4, 4, 6), (2, 2, 6, 7)),
+        fused(Conv(), (1, 6, 4, 4), (7, 6, 1, 1)),
+        fused(Conv(layout="NHWC"), (1, 4, 5, 6), (1, 1, 6, 7), rest=((Add(), (4, 1, 7)),)),
+        fused(Relu(), (3, 4)),
     ],
 )
 def test_other_convolutions_are_not(original: FusedKernel) -> None:

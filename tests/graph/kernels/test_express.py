@@ -1,4 +1,4 @@
-"""A form as a function: its text, and its value beside the operators' references."""
+"""A fused kernel as a function: its text, and its value beside the operators' references."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.kernels.collapse import collapsed
 from tilewright.graph.kernels.express import express
-from tilewright.graph.kernels.form import form_of
+from tilewright.graph.kernels.fused_kernel import fused_kernel_of
 from tilewright.graph.kernels.groups import FusionGroup
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sub
@@ -28,7 +28,7 @@ def scaled() -> Graph:
 
 def test_a_scalar_stands_in_the_code() -> None:
     graph = scaled()
-    func = express(collapsed(form_of(graph, FusionGroup(graph.nodes))[0]))
+    func = express(collapsed(fused_kernel_of(graph, FusionGroup(graph.nodes))[0]))
     assert str(func) == (
         "def mul_relu(x: float32[8], relu: output(float32[8])):\n"
         '    scalar = alloc(float32[1], "global")\n'
@@ -58,7 +58,7 @@ def test_a_fused_convolution_computes_what_its_nodes_do() -> None:
     conv = builder.add(Conv((2, 2), (1, 1, 1, 1), layout="NHWC"), x, w, b)
     y = builder.add(Relu(), builder.add(Add(), conv, r), output="y")
     graph = builder.finish((y,))
-    func = express(form_of(graph, FusionGroup(graph.nodes))[0])
+    func = express(fused_kernel_of(graph, FusionGroup(graph.nodes))[0])
     assert [(p.name, p.role) for p in func.parameters] == [
         ("x", "input"),
         ("w", "constant"),
@@ -80,7 +80,7 @@ def test_operands_keep_their_order() -> None:
     half = builder.add(Div(), builder.add(Sub(), x, y), two)
     z = builder.add(Sub(), half, builder.add(Sub(), three, x), output="z")
     graph = builder.finish((z,))
-    func = express(form_of(graph, FusionGroup(graph.nodes))[0])
+    func = express(fused_kernel_of(graph, FusionGroup(graph.nodes))[0])
     assert [p.name for p in func.inputs] == ["x", "y"]
     one, other = np.arange(8, dtype=np.float32).reshape(2, 4), np.full((2, 4), 5, np.float32)
     (got,) = interpret(func, one, other, checked=True)
@@ -95,7 +95,7 @@ def test_a_convolution_reads_data_that_lies_in_another_layout() -> None:
     op = Conv((2, 1), (1, 0, 1, 1), layout="NHWC", data="NCHW")
     graph = builder.finish((builder.add(op, x, w, output="y"),))
     assert graph.types["y"].shape == (2, 3, 5, 4)
-    func = express(form_of(graph, FusionGroup(graph.nodes))[0])
+    func = express(fused_kernel_of(graph, FusionGroup(graph.nodes))[0])
     assert [block.name for block in func.blocks] == ["conv_pad", "conv_rows", "conv"]
     assert "conv_rows[vi0, vi1 * 2 + vk0, vc, vi2 + vk1]" in str(func)
     data = rng.standard_normal((2, 3, 6, 5)).astype("float32")
@@ -116,7 +116,7 @@ def test_one_spatial_axis_is_read_where_it_lies() -> None:
     w = builder.constant("w", rng.standard_normal((3, 3, 4)).astype("float32"))
     op = Conv((2,), (1, 1), (1,), layout="NHWC", data="NCHW")
     graph = builder.finish((builder.add(op, x, w, output="y"),))
-    func = express(form_of(graph, FusionGroup(graph.nodes))[0])
+    func = express(fused_kernel_of(graph, FusionGroup(graph.nodes))[0])
     assert [block.name for block in func.blocks] == ["conv_pad", "conv"]
     data = rng.standard_normal((2, 3, 9)).astype("float32")
     (got,) = interpret(func, data, graph.constants["w"], checked=True)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.kernels.form import FusedKernel, KernelOperand, KernelStep
+from tilewright.graph.kernels.fused_kernel import FusedKernel, KernelOperand, KernelStep
 from tilewright.graph.kernels.online_attention import OnlineAttention, as_online
 from tilewright.graph.ops.attention import Attention, Heads
 from tilewright.graph.plan.choose import choose
@@ -63,7 +63,7 @@ def test_rows_and_tiles_without_a_finite_largest_score(guarded: bool, value: flo
     assert np.isnan(expected[:, 2]).all() is np.bool_(not guarded)
 
 
-def form(rows: int, places: int) -> FusedKernel:
+def fused(rows: int, places: int) -> FusedKernel:
     shapes = (2, rows, 3, 4), (2, places, 3, 4), (2, places, 3, 5)
     operands = (
         KernelOperand(n, TensorType("float32", s)) for n, s in zip("qkv", shapes, strict=True)
@@ -73,14 +73,14 @@ def form(rows: int, places: int) -> FusedKernel:
 
 def test_a_tile_holds_no_more_keys_than_there_are() -> None:
     for places, tile in ((3, 16), (17, 32), (500, 64)):
-        online = as_online(form(9, places))
+        online = as_online(fused(9, places))
         assert online is not None
         assert online.steps[0].op == OnlineAttention(3, 0.5, Heads(), tile=tile)
 
 
 def test_few_rows_and_other_operators_are_no_case_of_it() -> None:
-    assert as_online(form(2, 100)) is None
-    online = as_online(form(9, 9))
+    assert as_online(fused(2, 100)) is None
+    online = as_online(fused(9, 9))
     assert online is not None
     assert as_online(online) is None
 
@@ -95,7 +95,7 @@ def test_few_rows_and_other_operators_are_no_case_of_it() -> None:
 )
 def test_a_gpu_takes_keys_by_tiles(target: str, strict: bool, title: str) -> None:
     builder = GraphBuilder("net")
-    names = [builder.input(o.name, o.type) for o in form(9, 20).operands]
+    names = [builder.input(o.name, o.type) for o in fused(9, 20).operands]
     y = builder.add(Attention(3, 0.5), *names)
     graph = builder.finish({"y": y})
     (decision,) = choose(graph, fuse(graph).groups, Pricer(Target.parse(target), strict=strict))

@@ -16,7 +16,7 @@ from tilewright.graph.compile import compile
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.kernels.express import express
-from tilewright.graph.kernels.form import FusedKernel, form_of
+from tilewright.graph.kernels.fused_kernel import FusedKernel, fused_kernel_of
 from tilewright.graph.kernels.groups import FusionGroup
 from tilewright.graph.kernels.winograd import TRANSFORMS, as_winograd, expected_error
 from tilewright.graph.ops.activation import Relu
@@ -63,13 +63,13 @@ def network(
     return builder.finish((builder.add(Relu(), builder.add(Add(), y, r)),))
 
 
-def form_in(graph: Graph) -> FusedKernel:
-    return form_of(graph, FusionGroup(graph.nodes))[0]
+def fused_in(graph: Graph) -> FusedKernel:
+    return fused_kernel_of(graph, FusionGroup(graph.nodes))[0]
 
 
 def function(data: Sequence[int], outputs: int, op: Conv = PLAIN, *, results: int = 2) -> PrimFunc:
     """The convolution by Winograd's algorithm."""
-    found = as_winograd(form_in(network(data, outputs, op)), results)
+    found = as_winograd(fused_in(network(data, outputs, op)), results)
     assert found is not None
     return express(found)
 
@@ -98,12 +98,12 @@ SIZES = pytest.mark.parametrize(
 def test_four_results_give_what_the_convolution_gives_but_for_rounding(
     data: tuple[int, ...], pads: tuple[int, ...]
 ) -> None:
-    form = form_in(network(data, 5, replace(PLAIN, pads=pads)))
-    found = as_winograd(form, 4)
+    fused = fused_in(network(data, 5, replace(PLAIN, pads=pads)))
+    found = as_winograd(fused, 4)
     assert found is not None
     rng = np.random.default_rng(1)
-    arrays = [rng.standard_normal(o.type.shape).astype("float32") for o in form.operands]
-    both = (express(form), express(found))
+    arrays = [rng.standard_normal(o.type.shape).astype("float32") for o in fused.operands]
+    both = (express(fused), express(found))
     (direct,), (fast,) = (evaluate(func, arrays, FLOAT64).values() for func in both)
     np.testing.assert_allclose(fast, direct, rtol=0, atol=1e-6 * np.abs(direct).max())
     (rounded,) = evaluate(both[1], arrays).values()
@@ -114,12 +114,12 @@ def test_four_results_give_what_the_convolution_gives_but_for_rounding(
 def test_integers_give_exactly_what_the_convolution_gives(
     data: tuple[int, ...], pads: tuple[int, ...]
 ) -> None:
-    form = form_in(network(data, 5, replace(PLAIN, pads=pads)))
-    found = as_winograd(form)
+    fused = fused_in(network(data, 5, replace(PLAIN, pads=pads)))
+    found = as_winograd(fused)
     assert found is not None
     rng = np.random.default_rng(1)
-    arrays = [rng.integers(-9, 10, o.type.shape).astype("float32") for o in form.operands]
-    (direct,), (fast,) = (evaluate(express(f), arrays).values() for f in (form, found))
+    arrays = [rng.integers(-9, 10, o.type.shape).astype("float32") for o in fused.operands]
+    (direct,), (fast,) = (evaluate(express(f), arrays).values() for f in (fused, found))
     np.testing.assert_array_equal(fast, direct)
 
 
@@ -138,7 +138,7 @@ def test_integers_give_exactly_what_the_convolution_gives(
     ids=["stride", "one stride", "dilated", "grouped", "5x5", "1x1", "NCHW", "weights that change"],
 )
 def test_other_convolutions_have_no_such_form(graph: Graph) -> None:
-    assert as_winograd(form_in(graph)) is None
+    assert as_winograd(fused_in(graph)) is None
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -194,7 +194,7 @@ def test_a_long_convolution_is_cheaper_so_but_a_strict_build_sums_as_it_is_writt
 def test_tiles_of_four_results_are_asked_only_under_a_tolerance_that_their_error_keeps() -> None:
     graph = network((1, 28, 28, 128), 128)
     target = Target.parse("c:avx512")
-    found = as_winograd(form_in(graph), 4)
+    found = as_winograd(fused_in(graph), 4)
     assert found is not None
     error = expected_error(found)
     assert 1e-7 < error < 4e-6
@@ -209,12 +209,12 @@ def test_tiles_of_four_results_are_asked_only_under_a_tolerance_that_their_error
 
 def test_the_points_of_four_results_keep_the_error_near_that_of_the_direct_sum() -> None:
     """Of the usual points 0, 1, -1, 2, -2 it is some eight times that of the direct sum."""
-    form = form_in(network((1, 12, 12, 64), 32))
+    fused = fused_in(network((1, 12, 12, 64), 32))
     rng = np.random.default_rng(1)
-    arrays = [rng.standard_normal(o.type.shape).astype("float32") for o in form.operands]
-    four = as_winograd(form, 4)
+    arrays = [rng.standard_normal(o.type.shape).astype("float32") for o in fused.operands]
+    four = as_winograd(fused, 4)
     assert four is not None
-    direct, fast = (reference(express(f), arrays).outputs[0].spread for f in (form, four))
+    direct, fast = (reference(express(f), arrays).outputs[0].spread for f in (fused, four))
     assert fast < 4 * direct
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.graph.ops.operators import Sample, samples
 from tilewright.graph.kernels.collapse import collapsed
-from tilewright.graph.kernels.form import FusedKernel, KernelOperand, KernelStep
+from tilewright.graph.kernels.fused_kernel import FusedKernel, KernelOperand, KernelStep
 from tilewright.graph.kernels.winograd import Winograd
 from tilewright.graph.ops.arithmetic import Add, Sub
 from tilewright.graph.ops.base import InlineCost, Operator, OperatorRole, Permutation, Permuted
@@ -55,7 +55,7 @@ def permuted(sample: Sample) -> Iterator[tuple[Permutation, Permuted]]:
                 yield permutation, moved
 
 
-def form_of(sample: Sample) -> FusedKernel:
+def fused_of(sample: Sample) -> FusedKernel:
     operands = tuple(KernelOperand(f"x{n}", type_) for n, type_ in enumerate(sample.types))
     return FusedKernel(operands, (KernelStep(sample.op, tuple(range(len(operands)))),))
 
@@ -211,9 +211,9 @@ def test_an_operator_on_permuted_operands_is_what_it_says(sample: Sample) -> Non
         same(y, result(sample.op, *sample.arrays))
 
 
-@those(lambda sample: collapsed(form_of(sample)) != form_of(sample))
+@those(lambda sample: collapsed(fused_of(sample)) != fused_of(sample))
 def test_an_operator_on_joined_axes_gives_the_same_elements(sample: Sample) -> None:
-    small = collapsed(form_of(sample))
+    small = collapsed(fused_of(sample))
     shapes = [operand.type.shape for operand in small.operands]
     arrays = [array.reshape(s) for array, s in zip(sample.arrays, shapes, strict=True)]
     y = result(small.steps[0].op, *arrays)

@@ -11,7 +11,7 @@ from tilewright.graph.compile import compile
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph, GraphNode
 from tilewright.graph.kernels.express import express
-from tilewright.graph.kernels.form import FusedKernel
+from tilewright.graph.kernels.fused_kernel import FusedKernel
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sub
 from tilewright.graph.ops.base import Operator, ReferenceWork
@@ -46,14 +46,14 @@ def chain(*steps: tuple[Operator, str], types: TensorType = IMAGE) -> Graph:
 def reversed_at(title: str) -> object:
     """`express`, with the operands of one kind of operator the wrong way round."""
 
-    def wrong(form: FusedKernel) -> PrimFunc:
-        if len(form.steps) == 1:
-            return express(form)
+    def wrong(fused: FusedKernel) -> PrimFunc:
+        if len(fused.steps) == 1:
+            return express(fused)
         steps = (
             replace(step, inputs=step.inputs[::-1]) if step.op.title == title else step
-            for step in form.steps
+            for step in fused.steps
         )
-        return express(replace(form, steps=tuple(steps)))
+        return express(replace(fused, steps=tuple(steps)))
 
     return wrong
 
@@ -105,9 +105,9 @@ def test_the_note_stands_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_operator_whose_expression_is_not_its_reference_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def wrong(form: FusedKernel) -> PrimFunc:
-        pools = (replace(s, op=replace(s.op, include_pad=True)) for s in form.steps)  # type: ignore[call-arg]
-        return express(replace(form, steps=tuple(pools)))
+    def wrong(fused: FusedKernel) -> PrimFunc:
+        pools = (replace(s, op=replace(s.op, include_pad=True)) for s in fused.steps)  # type: ignore[call-arg]
+        return express(replace(fused, steps=tuple(pools)))
 
     monkeypatch.setattr(pricing, "express", wrong)
     graph = chain((AveragePool((3, 3), pads=(1, 1, 1, 1), layout="NHWC"), "x"))
@@ -122,14 +122,14 @@ def test_an_operator_whose_expression_is_not_its_reference_is_refused(
 def test_an_epsilon_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """1e-5 beside variances near 1: a fault of 5e-6, a hundred times what rounding explains."""
 
-    def wrong(form: FusedKernel) -> PrimFunc:
+    def wrong(fused: FusedKernel) -> PrimFunc:
         steps = (
             replace(s, op=replace(s.op, epsilon=0.0))  # type: ignore[call-arg]
             if isinstance(s.op, BatchNormalization)
             else s
-            for s in form.steps
+            for s in fused.steps
         )
-        return express(replace(form, steps=tuple(steps)))
+        return express(replace(fused, steps=tuple(steps)))
 
     b = GraphBuilder("g")
     x = b.input("x", TensorType("float32", (1, 4, 8, 8)))

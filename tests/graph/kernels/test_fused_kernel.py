@@ -1,11 +1,11 @@
-"""Forms: equal groups have equal forms, scalars stand in the code."""
+"""Fused kernels: equal groups have equal ones, scalars stand in the code."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.kernels.form import FusedKernel, form_of
+from tilewright.graph.kernels.fused_kernel import FusedKernel, fused_kernel_of
 from tilewright.graph.kernels.groups import FusionGroup
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
@@ -25,7 +25,7 @@ def scaled(prefix: str, factor: float = 0.5) -> tuple[FusedKernel, tuple[str, ..
     b = builder.add(Relu(), a, output=f"{prefix}b")
     builder.add(Add(), b, x, output=f"{prefix}y")
     graph = builder.finish((f"{prefix}y",))
-    return form_of(graph, FusionGroup(graph.nodes))
+    return fused_kernel_of(graph, FusionGroup(graph.nodes))
 
 
 def test_names_do_not_matter_and_scalars_do() -> None:
@@ -40,12 +40,12 @@ def test_a_scalar_is_told_from_its_negative_zero() -> None:
 
 
 def test_a_value_read_twice_is_one_operand() -> None:
-    form, _ = scaled("a")
-    assert [operand.name for operand in form.operands] == ["x", "scalar"]
-    assert form.operands[1].value == 0.5
-    assert [step.inputs for step in form.steps] == [(0, 1), (2,), (3, 0)]
-    assert form.result == X
-    assert form.name == "mul_relu_add"
+    fused, _ = scaled("a")
+    assert [operand.name for operand in fused.operands] == ["x", "scalar"]
+    assert fused.operands[1].value == 0.5
+    assert [step.inputs for step in fused.steps] == [(0, 1), (2,), (3, 0)]
+    assert fused.result == X
+    assert fused.name == "mul_relu_add"
 
 
 def test_a_form_has_the_type_of_its_last_step() -> None:
@@ -53,7 +53,9 @@ def test_a_form_has_the_type_of_its_last_step() -> None:
     x = builder.input("x", X)
     builder.add(Cast("int32"), builder.add(Relu(), x), output="y")
     graph = builder.finish(("y",))
-    assert form_of(graph, FusionGroup(graph.nodes))[0].result == TensorType("int32", X.shape)
+    assert fused_kernel_of(graph, FusionGroup(graph.nodes))[0].result == TensorType(
+        "int32", X.shape
+    )
 
 
 def test_a_long_chain_is_named_by_its_first_two_operators_and_its_last() -> None:
@@ -64,7 +66,7 @@ def test_a_long_chain_is_named_by_its_first_two_operators_and_its_last() -> None
         value = builder.add(Mul(), value, x)
     builder.add(Add(), value, x, output="y")
     graph = builder.finish(("y",))
-    assert form_of(graph, FusionGroup(graph.nodes))[0].name == "mul_relu_2_more_add"
+    assert fused_kernel_of(graph, FusionGroup(graph.nodes))[0].name == "mul_relu_2_more_add"
 
 
 def test_operands_are_named_by_what_they_are_for() -> None:
@@ -75,8 +77,8 @@ def test_operands_are_named_by_what_they_are_for() -> None:
     y = builder.add(Conv(layout="NHWC"), x, w, b)
     builder.add(Add(), y, r, output="y")
     graph = builder.finish(("y",))
-    form, values = form_of(graph, FusionGroup(graph.nodes))
-    assert [(o.name, o.constant) for o in form.operands] == [
+    fused, values = fused_kernel_of(graph, FusionGroup(graph.nodes))
+    assert [(o.name, o.constant) for o in fused.operands] == [
         ("x", False),
         ("w", True),
         ("bias", True),
@@ -91,4 +93,4 @@ def test_the_name_of_a_long_chain_is_cut() -> None:
     for _ in range(9):
         value = builder.add(Relu(), value)
     graph = builder.finish((value,))
-    assert form_of(graph, FusionGroup(graph.nodes))[0].name == "relu_relu_6_more_relu"
+    assert fused_kernel_of(graph, FusionGroup(graph.nodes))[0].name == "relu_relu_6_more_relu"

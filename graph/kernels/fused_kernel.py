@@ -69,7 +69,7 @@ class FusedKernel:
 
     @property
     def result(self) -> TensorType:
-        """The type of the result of a form that has one."""
+        """The type of the result of a fused kernel that has one."""
         return self.types[-1]
 
     @property
@@ -88,8 +88,8 @@ class FusedKernel:
         return f"{name}_" if iskeyword(name) else name
 
 
-def form_of(graph: Graph, group: FusionGroup) -> tuple[FusedKernel, tuple[str, ...]]:
-    """The form of a group, and the value of the graph that each operand is."""
+def fused_kernel_of(graph: Graph, group: FusionGroup) -> tuple[FusedKernel, tuple[str, ...]]:
+    """The fused kernel of a group, and the value of the graph that each operand is."""
     values = group.inputs
     numbers = {value: n for n, value in enumerate(values)}
     operands = tuple(_operand(graph, group, value) for value in values)
