@@ -136,9 +136,9 @@ class Schedule(Recorder):
     def tensorize(self, loop: LoopRef, intrinsic: str) -> None:
         """Let an instruction compute a loop of lanes and the reduction loop directly inside of it.
 
-        "vpdpbusd": 4 products of an unsigned and a signed byte, added to an int32 (AVX512-VNNI).
-        "vdpbf16ps": 2 products of bfloat16, the second one first, added to a float32 (AVX512-BF16);
-        it takes subnormal numbers as zero. A strict build refuses it.
+        "vpdpbusd" and others: a few products of narrow types, added to a lane of a vector, as
+        tir/instructions/tensor_intrinsics.py defines them; a strict build refuses those that round
+        in their own way.
         "mma_m16n8k16_f16" and others: products of 16 x 8 elements by the 32 threads of a warp, as
         tir/instructions/warp_products.py shows their nests; `loop` is that of the halves.
         """

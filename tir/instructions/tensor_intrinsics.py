@@ -175,7 +175,9 @@ def _declare_dot(
     )
 
 
+# four products of an unsigned and a signed byte, added to an int32
 VPDPBUSD = _declare_dot("vpdpbusd", ("uint8", "int8"), "int32", 4, "vnni")
+# two products of bfloat16, the second one first, added to a float32
 VDPBF16PS = _declare_dot(
     "vdpbf16ps",
     ("bfloat16", "bfloat16"),
