@@ -27,6 +27,7 @@ from .primitives.axes import JOIN_AXES, SPLIT_AXIS
 from .primitives.bind import BIND
 from .primitives.cache import CACHE_READ, CACHE_WRITE, REINDEX
 from .primitives.compute_at import COMPUTE_AT, REVERSE_COMPUTE_AT, At
+from .primitives.fission import FISSION
 from .primitives.inline import COMPUTE_INLINE, REVERSE_COMPUTE_INLINE
 from .primitives.kinds import PARALLEL, UNROLL, VECTORIZE
 from .primitives.layout import PAD, TRANSFORM_LAYOUT
@@ -155,6 +156,12 @@ class Schedule(Recorder):
     def merge(self, first: LoopRef, second: LoopRef) -> LoopRef:
         """Join two loops that follow each other, of equal extent, into one. Returns it."""
         return self._take(MERGE, loops=(first, second))
+
+    def fission(self, loop: LoopRef, block: str) -> tuple[LoopRef, ...]:
+        """Cut a loop in two behind a block: what stands behind it runs in a loop of its own, after
+        all iterations of the first. Loops in between are cut, too. Returns the two loops.
+        """
+        return self._take(FISSION, loop=loop, block=block)
 
     def add_unit_loop(self, block: str) -> LoopRef:
         """Put a loop of one iteration right around a block. Returns it."""
