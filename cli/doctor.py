@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..runtime.measure.limits import Limits
     from ..runtime.toolchain.cache import CacheInfo
     from .arguments import Verbs
-    from .examination import CompilerFound, Examination, GpuFound, Threads
+    from .examination import CompilerFound, Examination, GpuFound, TargetFound, Threads
 
 _EXAMPLES = """\
   tilewright doctor
@@ -59,6 +59,7 @@ def _text(found: Examination) -> str:
         paragraph("cpu", *_cpu(found.host)),
         paragraph("threads", *_threads(found.threads, found.host)),
         paragraph("gpu", *_gpu(found.gpu)),
+        paragraph("targets", *_targets(found.targets)),
         paragraph("cache", *_cache(found.cache)),
     ]
     if found.limits is not None:
@@ -110,6 +111,16 @@ def _gpu(found: GpuFound) -> tuple[str, ...]:
         f"CUDA C: {found.nvrtc or 'no NVRTC, which comes with the extra cuda'}",
         f"reading cubins: {', '.join(have + [f'no {name}' for name in missing])}",
     )
+
+
+def _targets(found: tuple[TargetFound, ...]) -> tuple[str, ...]:
+    built_in = ", ".join(one.kind for one in found if one.package is None)
+    others = (f"{one.kind}, of {one.package}{_why_not(one)}" for one in found if one.package)
+    return f"built in: {built_in}", *others
+
+
+def _why_not(target: TargetFound) -> str:
+    return "" if target.problem is None else f": {bad(f'does not load: {target.problem}')}"
 
 
 def _cache(info: CacheInfo) -> tuple[str, ...]:

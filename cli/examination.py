@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
+from ..driver.backends.table import backend_named
 from ..runtime.cpu.pool import pool_object
 from ..runtime.cuda.device.availability import Unavailable, availability
 from ..runtime.cuda.driver.driver import DeviceProperties
@@ -20,6 +21,8 @@ from ..runtime.toolchain.cache import CacheInfo, user_cache
 from ..runtime.toolchain.compile import CompileFailed
 from ..runtime.toolchain.compilers import CompilerNotFound, find_compiler
 from ..runtime.version import tool_version
+from ..tir.errors import TargetError
+from ..tir.target_kinds import BUILT_IN, package_entry_points
 from .settings import EnvironmentVariable, settings
 
 _TOOLS = ("cuobjdump", "nvdisasm")
@@ -63,6 +66,17 @@ class Threads:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetFound:
+    """A kind of target. package: which brings it, with its version; None for one that is built in.
+    problem: why its back end does not load; None where it does.
+    """
+
+    kind: str
+    package: str | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Examination:
     """The report. packages: the requirements of tilewright, with versions; limits: if measured."""
 
@@ -76,6 +90,7 @@ class Examination:
     host: Host
     threads: Threads
     gpu: GpuFound
+    targets: tuple[TargetFound, ...]
     cache: CacheInfo
     settings: tuple[EnvironmentVariable, ...]
     limits: Limits | None
@@ -103,6 +118,7 @@ def examine(*, measure: bool = False) -> Examination:
         host=host(),
         threads=_threads(),
         gpu=_gpu(),
+        targets=_targets(),
         cache=user_cache().info(),
         settings=settings(),
         limits=limits(refresh=True) if measure and compiler.problem is None else None,
@@ -124,6 +140,25 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "missing"
+
+
+def _targets() -> tuple[TargetFound, ...]:
+    """The kinds of targets: those built in, then those of packages by name."""
+    found = [TargetFound(kind, None, None) for kind in BUILT_IN]
+    for entry in sorted(package_entry_points(), key=lambda entry: entry.name):
+        package = "a package" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+        found.append(TargetFound(entry.name, package, _why_not_loaded(entry.name)))
+    return tuple(found)
+
+
+def _why_not_loaded(kind: str) -> str | None:
+    """The error that ends the import of a back end, in one line; None where it loads."""
+    try:
+        backend_named(kind)
+    except TargetError as error:
+        cause = error.__cause__ or error
+        return " ".join(f"{type(cause).__name__}: {cause}".split())
+    return None
 
 
 def _compiler() -> CompilerFound:

@@ -27,6 +27,7 @@ from .primitives.axes import JOIN_AXES, SPLIT_AXIS
 from .primitives.bind import BIND
 from .primitives.cache import CACHE_READ, CACHE_WRITE, REINDEX
 from .primitives.compute_at import COMPUTE_AT
+from .primitives.fission import FISSION
 from .primitives.inline import COMPUTE_INLINE, REVERSE_COMPUTE_INLINE
 from .primitives.kinds import PARALLEL, UNROLL, VECTORIZE
 from .primitives.layout import PAD, TRANSFORM_LAYOUT
@@ -137,9 +138,9 @@ class Schedule(Recorder):
     def tensorize(self, loop: LoopRef, intrinsic: str) -> None:
         """Let an instruction compute a loop of lanes and the reduction loop directly inside of it.
 
-        "vpdpbusd": 4 products of an unsigned and a signed byte, added to an int32 (AVX512-VNNI).
-        "vdpbf16ps": 2 products of bfloat16, the second one first, added to a float32 (AVX512-BF16);
-        it takes subnormal numbers as zero. A strict build refuses it.
+        "vpdpbusd" and others: a few products of narrow types, added to a lane of a vector, as
+        tir/instructions/tensor_intrinsics.py defines them; a strict build refuses those that round
+        in their own way.
         "mma_m16n8k16_f16" and others: products of 16 x 8 elements by the 32 threads of a warp, as
         tir/instructions/warp_products.py shows their nests; `loop` is that of the halves.
         """
@@ -156,6 +157,12 @@ class Schedule(Recorder):
     def merge(self, first: LoopRef, second: LoopRef) -> LoopRef:
         """Join two loops that follow each other, of equal extent, into one. Returns it."""
         return self._take(MERGE, loops=(first, second))
+
+    def fission(self, loop: LoopRef, block: str) -> tuple[LoopRef, ...]:
+        """Cut a loop in two behind a block: what stands behind it runs in a loop of its own, after
+        all iterations of the first. Loops in between are cut, too. Returns the two loops.
+        """
+        return self._take(FISSION, loop=loop, block=block)
 
     def add_unit_loop(self, block: str) -> LoopRef:
         """Put a loop of one iteration right around a block. Returns it."""

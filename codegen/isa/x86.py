@@ -293,6 +293,7 @@ def _words(dtype: DType) -> dict[str, str]:
 # accumulators, then the bits of the operands' elements
 _TENSOR = {
     ("vpdpbusd", INT32): ("vnni", "{p}_dpbusd_epi32({0}, {1}, {2})"),
+    ("vpdpwssd", INT32): ("vnni", "{p}_dpwssd_epi32({0}, {1}, {2})"),
     ("vdpbf16ps", FLOAT32): ("bf16", "{p}_dpbf16_ps({0}, (__m{w}bh)({1}), (__m{w}bh)({2}))"),
 }
 

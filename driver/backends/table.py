@@ -45,7 +45,7 @@ def _loaded(brought: EntryPoint) -> Backend:
     """The back end that a package brings. Raises: TargetError."""
     try:
         found: Backend = brought.load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # a module of others may raise anything
         raise TargetError(
             f"target: the back end '{brought.name}' of another package does not load: {error}.",
             code="target-load",

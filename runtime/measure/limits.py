@@ -1,9 +1,9 @@
 """What this machine can do at most, measured: multiply-adds, bytes read, regions a second.
 
-The probes (probes.c) go through the same compiler flags and the same thread pool as kernels, so a
-kernel's share of a limit compares like with like; `fma_peak` gives the probe itself, to be timed in
-the same rounds as a kernel, because a machine's clock drifts. `limits` keeps its figures in the
-cache, per machine. Plans never read them (see Target).
+The probes (probes.c, dot_probe.py) go through the same compiler flags and the same thread pool as
+kernels, so a kernel's share of a limit compares like with like; `fma_peak` gives the probe itself,
+to be timed in the same rounds as a kernel, because a machine's clock drifts. `limits` keeps its
+figures in the cache, per machine. Plans never read them (see Target).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ..machine.timing import compare
 from ..toolchain.cache import cache_key, user_cache
 from ..toolchain.compile import compile_shared
 from ..toolchain.library import Library, ffi
+from .dot_probe import dot_probe
 
 _FORMAT = "2"
 _FMA_ITERATIONS = 300_000  # about a millisecond
@@ -33,7 +34,6 @@ _READ_BYTES = 1 << 27  # per call of a read probe, about; a few milliseconds
 _STRIDE = 128  # bytes between the results of two threads
 _ROUNDS = 15
 _REGIONS = 2_000
-_DOT_PROBES = {"vpdpbusd": "tw_probe_bytes", "vdpbf16ps": "tw_probe_bfloat16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ def fma_peak(threads: int = 1, target: Target | None = None) -> Probe:
 
 
 def dot_peak(unit: str, threads: int = 1, target: Target | None = None) -> Probe:
-    """A probe of the peak of "vpdpbusd" or "vdpbf16ps" beside that of multiply-adds; `rate` gives
-    G operations per second, a product and a sum being two.
+    """A probe of the peak of a tensor intrinsic beside that of multiply-adds; `rate` gives G
+    operations per second, a product and a sum being two.
 
     Raises: TargetError where the target lacks the instruction; CompilerNotFound, CompileFailed,
     LibraryError.
@@ -127,7 +127,7 @@ def dot_peak(unit: str, threads: int = 1, target: Target | None = None) -> Probe
     library = _probes(machine)
     work = int(library.entry("tw_probe_flops", "tw_count")()) * intrinsic.points
     result = empty_aligned((threads * _STRIDE,), np.dtype(np.uint8))
-    run = _Region(library, _DOT_PROBES[unit], threads, (_number(_FMA_ITERATIONS), result))
+    run = _Region(library, f"tw_probe_{unit}", threads, (_number(_FMA_ITERATIONS), result))
     return Probe(run, float(work * _FMA_ITERATIONS * threads), threads)
 
 
@@ -225,6 +225,8 @@ class _Region:
 @cache
 def _probes(target: Target) -> Library:
     source = Path(__file__).with_name("probes.c").read_text(encoding="utf-8")
+    units = (unit for unit in TENSOR_INTRINSICS.values() if unit.is_on(target))
+    source += "".join(dot_probe(unit, target) for unit in units)
     return Library(compile_shared(source, target, name="probes"), name="probes", pinned=True)
 
 

@@ -2,7 +2,6 @@
  *
  * tw_probe_fma: args = {long iterations, float *result}. Independent chains of multiply-adds on whole vectors, enough
  * of them to hide the latency and few enough for the register file. Without FMA, a multiplication and an addition.
- * tw_probe_bytes, tw_probe_bfloat16: the same with vpdpbusd and vdpbf16ps, where the compiler was told of them.
  * tw_probe_read: args = {long passes, char *memory, long bytes per thread, long long *result}. Each thread reads its
  * own part, `passes` times; bytes is a multiple of 512.
  */
@@ -54,45 +53,6 @@ void tw_probe_fma(void *const *args, const struct tw_team *team, int thread, int
     for (int lane = 0; lane < LANES; lane++)
         result[lane] = sum[lane];
 }
-
-#if defined(__AVX512VNNI__)
-void tw_probe_bytes(void *const *args, const struct tw_team *team, int thread, int threads)
-{
-    long iterations = *(const long *)args[0];
-    int *result = (int *)args[1] + thread * STRIDE;
-    __m512i factor = _mm512_set1_epi8(3), sum = _mm512_setzero_si512();
-    (void)team, (void)threads;
-#define DECLARE_BYTES(n) __v16si bytes##n = (__v16si)_mm512_set1_epi32(n);
-#define STEP_BYTES(n) bytes##n = (__v16si)_mm512_dpbusd_epi32((__m512i)bytes##n, factor, factor);
-#define COLLECT_BYTES(n) sum = _mm512_add_epi32(sum, (__m512i)bytes##n);
-    EACH(DECLARE_BYTES)
-    for (long i = 0; i < iterations; i++) {
-        EACH(STEP_BYTES)
-    }
-    EACH(COLLECT_BYTES)
-    _mm512_storeu_si512(result, sum);
-}
-#endif
-
-#if defined(__AVX512BF16__)
-void tw_probe_bfloat16(void *const *args, const struct tw_team *team, int thread, int threads)
-{
-    long iterations = *(const long *)args[0];
-    float *result = (float *)args[1] + thread * STRIDE;
-    __m512bh factor = (__m512bh)_mm512_set1_epi16(0x3f00);
-    __m512 sum = _mm512_setzero_ps();
-    (void)team, (void)threads;
-#define DECLARE_PAIRS(n) __m512 pairs##n = _mm512_set1_ps((float)(n));
-#define STEP_PAIRS(n) pairs##n = _mm512_dpbf16_ps(pairs##n, factor, factor);
-#define COLLECT_PAIRS(n) sum = _mm512_add_ps(sum, pairs##n);
-    EACH(DECLARE_PAIRS)
-    for (long i = 0; i < iterations; i++) {
-        EACH(STEP_PAIRS)
-    }
-    EACH(COLLECT_PAIRS)
-    _mm512_storeu_ps(result, sum);
-}
-#endif
 
 typedef long long block __attribute__((vector_size(sizeof(vector)), aligned(16)));
 

@@ -161,6 +161,23 @@ def runs_twice(
         return ()
 
 
+def leaves_out(func: PrimFunc, tensor: Buffer) -> bool:
+    """Whether a tensor has elements that no block writes; also where it cannot be told."""
+    try:
+        written = [
+            x for x in read_nest(func).accesses if x.write and x.buffer is tensor and x.exact
+        ]
+        with _limited():
+            sets = Sets(MAX_OPERATIONS, func.dims)
+            left = sets.box(tensor.shape)
+            for access in written:
+                made = sets.image(access.statement, access.where, access.indices)
+                left = left.subtract(made.range())
+            return not sets.empty(left)
+    except Undecided:
+        return True
+
+
 def _run_again(sets: Sets, access: Access, loops: Sequence[Var]) -> tuple[str, ...] | None:
     one = access.statement
     equal = tuple(zip(one.point, one.point, strict=True))

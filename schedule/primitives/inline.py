@@ -224,5 +224,5 @@ REVERSE_COMPUTE_INLINE = Primitive(
     {"block": BLOCK},
     gives=nothing,
     draw=draw_reverse_compute_inline,
-    weight=6,
+    weight=10,
 )

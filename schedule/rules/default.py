@@ -26,6 +26,7 @@ from .products.winograd import WinogradRule
 from .reduction import ReductionRule
 from .rows import RowsRule
 from .rule import Rule
+from .strided import StridedRule
 
 # the most special first; the last one takes everything
 RULES: tuple[Rule, ...] = (
@@ -36,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     DotsRule(),
     DepthwiseRule(),
     ReductionRule(),
+    StridedRule(),
     RowsRule(),
 )
 # those of a GPU, in the same way

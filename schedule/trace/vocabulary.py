@@ -59,13 +59,12 @@ HALIDE: Mapping[str, str] = {
 }
 EXO: Mapping[str, str] = {
     "add_loop": "sch.add_unit_loop(block)",
-    "autofission": "sch.decompose_reduction, or compute_at in the other direction",
+    "autofission": "sch.fission(loop, block)",
     "bind_expr": "sch.cache_read(block, buffer)",
     "cut_loop": "sch.loop_partition(loop, points)",
     "divide_dim": "sch.transform_layout(buffer, lambda i: (i // 8, i % 8))",
     "divide_loop": "sch.split(loop, (None, factor), tail='partition')",
     "expand_dim": "sch.reindex(block, buffer)",
-    "fission": "sch.decompose_reduction, or compute_at in the other direction",
     "lift_alloc": "storage is placed by itself; sch.set_scope(buffer, scope) moves it closer",
     "mult_loops": "sch.fuse(i, j)",
     "parallelize_loop": "sch.parallel(loop)",

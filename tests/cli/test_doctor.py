@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,12 +14,13 @@ from tilewright.cli import examination
 from tilewright.cli.settings import MEANINGS
 from tilewright.runtime.cuda.device.availability import Available, Unavailable
 from tilewright.runtime.cuda.driver.driver import describe
+from tilewright.tir import target_kinds
 
 from .conftest import Command
 
 LABELS = (
-    *("tilewright", "python", "packages", "compiler", "cpu", "threads", "gpu", "cache"),
-    "settings",
+    *("tilewright", "python", "packages", "compiler", "cpu", "threads", "gpu", "targets"),
+    *("cache", "settings"),
 )
 
 
@@ -99,6 +101,30 @@ def test_doctor_lists_the_gpus(tilewright: Command, monkeypatch: pytest.MonkeyPa
     gpu = json.loads(tilewright("doctor", "--json").out)["gpu"]
     assert (gpu["problem"], gpu["driver"]) == (None, "PyCUDA 1")
     assert gpu["devices"][0]["max_block"] == [1024, 1024, 64]
+
+
+def test_doctor_lists_the_targets(
+    tilewright: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Those of packages beside ours; one that does not load is told in a line."""
+    (tmp_path / "raising.py").write_text("raise RuntimeError('no\\n  licence')")
+    monkeypatch.syspath_prepend(tmp_path)
+    points = tuple(
+        EntryPoint(name, f"{module}:BACKEND", target_kinds.GROUP)
+        for name, module in (("raises", "raising"), ("lacks", "no_such_module"))
+    )
+    for module in (examination, target_kinds):
+        monkeypatch.setattr(module, "package_entry_points", lambda: points)
+    done = tilewright("doctor")
+    assert (
+        "targets    built in: c, cuda, python, null\n"
+        "           lacks, of a package: does not load: ModuleNotFoundError: No module named "
+        "'no_such_module'\n"
+        "           raises, of a package: does not load: RuntimeError: no licence\n"
+    ) in done.out
+    found = json.loads(tilewright("doctor", "--json").out)["targets"]
+    assert found[0] == {"kind": "c", "package": None, "problem": None}
+    assert [one["kind"] for one in found[4:]] == ["lacks", "raises"]
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.instructions.tensor_intrinsics import (
     VDPBF16PS,
     VPDPBUSD,
+    VPDPWSSD,
     TensorIntrinsic,
 )
 from tilewright.tir.number import integer_range
@@ -420,6 +421,7 @@ GOLDEN: dict[str, Golden] = {
         lambda: products(7, 37, 21), by_rule_of_dots, special=0.1, feature="bf16"
     ),
     "dots_of_bytes": of_dots(VPDPBUSD, 16),
+    "dots_of_int16": of_dots(VPDPWSSD, 16),
     "dots_of_bfloat16": of_dots(VDPBF16PS, 16),
     "dots_of_bfloat16_in_eight_lanes": of_dots(VDPBF16PS, 8),
     "dots_of_bfloat16_in_four_lanes": of_dots(VDPBF16PS, 4),

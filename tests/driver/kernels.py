@@ -122,6 +122,18 @@ def pooling() -> PrimFunc:
     return te.func(x, y, name="pooling")
 
 
+def strided() -> PrimFunc:
+    """Pooling with channels first: 3x3 windows that move two elements along the rows."""
+    x = te.placeholder((1, 5, 9, 43), "float32", name="X")
+    p, q = te.reduce_axis(3, name="p"), te.reduce_axis(3, name="q")
+    y = te.compute(
+        (1, 5, 4, 21),
+        lambda n, c, i, j: te.max(x[n, c, i * 2 + p, j * 2 + q], axis=(p, q)),
+        name="Y",
+    )
+    return te.func(x, y, name="strided")
+
+
 def softmax() -> PrimFunc:
     x = te.placeholder((6, 101), "float32", name="X")
     k, r = te.reduce_axis(101, name="k"), te.reduce_axis(101, name="r")
@@ -177,6 +189,7 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         winograd_4x4,
         attention,
         pooling,
+        strided,
         softmax,
         norm,
         doubles,

@@ -20,7 +20,7 @@ from tilewright.schedule.drawing import Arguments
 from tilewright.schedule.errors import Kind, ScheduleError
 from tilewright.schedule.legality import completeness, dependence, loops, recurrence, tensors
 from tilewright.schedule.nest import loops_around, readers, writers
-from tilewright.schedule.primitives import reduction, scope
+from tilewright.schedule.primitives import fission, reduction, scope
 from tilewright.schedule.proof import prove
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.verdict import REFUTED
@@ -55,6 +55,7 @@ def _innermost(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
 
 # where a rule stands, its name, what stands in its place
 OFF: dict[str, list[tuple[ModuleType, str, object]]] = {
+    "fission-order": [(fission, "_check_order", _no)],
     "init-inside": [(reduction, "_check_begins_once", _no)],
     "loop-carries": [(dependence, "check_reads_own", _no)],
     "loop-conflict": [(loops, "check_independent", _none)],

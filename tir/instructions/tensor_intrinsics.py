@@ -175,7 +175,11 @@ def _declare_dot(
     )
 
 
+# four products of an unsigned and a signed byte, added to an int32
 VPDPBUSD = _declare_dot("vpdpbusd", ("uint8", "int8"), "int32", 4, "vnni")
+# two products of signed numbers of 16 bits, added to an int32
+VPDPWSSD = _declare_dot("vpdpwssd", ("int16", "int16"), "int32", 2, "vnni")
+# two products of bfloat16, the second one first, added to a float32
 VDPBF16PS = _declare_dot(
     "vdpbf16ps",
     ("bfloat16", "bfloat16"),
@@ -186,7 +190,7 @@ VDPBF16PS = _declare_dot(
     liberty="adds the second of two products first and takes subnormal numbers as zero",
 )
 
-TENSOR_INTRINSICS = {intrinsic.name: intrinsic for intrinsic in (VPDPBUSD, VDPBF16PS)}
+TENSOR_INTRINSICS = {intrinsic.name: intrinsic for intrinsic in (VPDPBUSD, VPDPWSSD, VDPBF16PS)}
 
 
 def tensor_intrinsic(name: str) -> TensorIntrinsic:

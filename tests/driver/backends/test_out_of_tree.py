@@ -1,11 +1,15 @@
-"""A target that another package brings is built for, compiled for and tuned for like any other."""
+"""A target that another package brings, installed from its wheel, is built for, compiled for and
+tuned for like any other.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
-import shutil
 import subprocess
 import sys
+import zipfile
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -44,7 +48,11 @@ COMPILE = """
     engine = tw.compile(model, "text")
     np.testing.assert_allclose(engine(a, b), np.maximum(a @ b, 0), rtol=1e-4, atol=1e-5)
     engine = tw.load(engine.save("small.twe"))
+    np.testing.assert_allclose(engine(a, b), np.maximum(a @ b, 0), rtol=1e-4, atol=1e-5)
     assert str(engine.parts.artifact.target) == "text"
+    assert engine.parts.code.__class__.__module__ == "text_target"
+    assert [kernel.proof[:6] for kernel in engine.parts.report.kernels] == ["proved"]
+    assert "parallel" in engine.parts.code.source or "unrolled" in engine.parts.code.source
     assert engine.verify()
     assert tw.compile(model, "text").verify()
 """
@@ -85,17 +93,50 @@ BROKEN = """
 """
 
 
+def wheel(folder: Path, name: str, files: Mapping[str, bytes], entry_points: str) -> Path:
+    """A wheel of modules and entry points, as a build tool would make it."""
+    info = f"{name}-1.0.dist-info"
+    held = {
+        **files,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n".encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": f"[tilewright.targets]\n{entry_points}\n".encode(),
+    }
+    rows = [f"{path},sha256={_digest(data)},{len(data)}" for path, data in held.items()]
+    held[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,\n"]).encode()
+    made = folder / f"{name}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(made, "w") as archive:
+        for path, data in held.items():
+            archive.writestr(path, data)
+    return made
+
+
+def _digest(data: bytes) -> str:
+    return urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+
+
+DOCTOR = """
+    from tilewright.cli.examination import examine
+    found = {one.kind: (one.package, one.problem) for one in examine().targets}
+    assert found["text"] == ("text_target 1.0", None), found
+    assert found["broken"] == (
+        "broken_target 1.0", "ModuleNotFoundError: No module named 'no_such_module'"
+    ), found
+"""
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of installed packages that has the back end."""
+    """A folder in which a package with the back end is installed, and one that does not load."""
     folder = tmp_path_factory.mktemp("site")
-    shutil.copy(HERE / "text_target.py", folder)
-    info = folder / "text_target-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: text-target\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[tilewright.targets]\ntext = text_target:TEXT\nbroken = no_such_module:BACKEND\n"
-    )
+    wheels = tmp_path_factory.mktemp("wheels")
+    module = {"text_target.py": (HERE / "text_target.py").read_bytes()}
+    made = [
+        wheel(wheels, "text_target", module, "text = text_target:TEXT"),
+        wheel(wheels, "broken_target", {}, "broken = no_such_module:BACKEND"),
+    ]
+    options = ("--no-index", "--no-deps", "--disable-pip-version-check", "--target", folder)
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", *options, *made], check=True)
     return folder
 
 
@@ -119,6 +160,10 @@ def test_packages_are_looked_through_for_a_kind_that_is_not_built_in(tmp_path: P
 
 def test_a_back_end_that_does_not_load_is_told(site: Path, tmp_path: Path) -> None:
     run(MATMUL + BROKEN, tmp_path, {"PYTHONPATH": str(site)})
+
+
+def test_doctor_lists_the_targets_of_packages(site: Path, tmp_path: Path) -> None:
+    run(MATMUL + DOCTOR, tmp_path, {"PYTHONPATH": str(site)})
 
 
 def run(script: str, folder: Path, variables: Mapping[str, str]) -> None:

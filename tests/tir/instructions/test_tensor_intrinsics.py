@@ -15,6 +15,7 @@ from tilewright.tir.instructions.tensor_intrinsics import (
     TENSOR_INTRINSICS,
     VDPBF16PS,
     VPDPBUSD,
+    VPDPWSSD,
 )
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
@@ -42,8 +43,22 @@ def test_vpdpbusd_adds_four_products_and_wraps_around(lanes: int) -> None:
     assert result.dtype == np.int32
 
 
+@pytest.mark.parametrize("lanes", VPDPWSSD.lanes)
+def test_vpdpwssd_adds_two_products_and_wraps_around(lanes: int) -> None:
+    """Two products of -2**15 by itself are 2**31, one more than an int32 holds."""
+    rng = np.random.default_rng(lanes)
+    a, b = (rng.integers(-(2**15), 2**15, (lanes, 2)).astype(np.int16) for _ in range(2))
+    c = rng.integers(-(2**31), 2**31, lanes).astype(np.int32)
+    a[0], b[0], c[0] = -(2**15), -(2**15), 5
+    result = VPDPWSSD.meaning(c, a.view(np.int32)[:, 0], b.view(np.int32)[:, 0])
+    exact = c + np.sum(a.astype(np.int64) * b.astype(np.int64), axis=1)
+    np.testing.assert_array_equal(result, exact.astype(np.int32))
+    assert (result.dtype, result[0]) == (np.int32, 5 - 2**31)
+
+
 def test_one_lane_is_a_number() -> None:
     assert int(VPDPBUSD.meaning(1, 0x01FF, 0x0280)) == 1 + 255 * -128 + 2
+    assert int(VPDPWSSD.meaning(1, 0x0001FFFF, 0x00030002)) == 1 - 2 + 3
     assert float(VDPBF16PS.meaning(np.float32(1), *pair((2, 3), (4, 5)))) == 1 + 2 * 4 + 3 * 5
 
 

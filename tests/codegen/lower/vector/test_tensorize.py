@@ -29,8 +29,12 @@ from ...conftest import run_artifact
 
 TARGETS = {name: Target.parse(f"c:{i.target}") for name, i in TENSOR_INTRINSICS.items()}
 VNNI = TARGETS["vpdpbusd"]
-TYPES = {"vpdpbusd": ("uint8", "int8", "int32"), "vdpbf16ps": ("bfloat16", "bfloat16", "float32")}
-START = {"vpdpbusd": "int32(7)", "vdpbf16ps": "0.0"}
+TYPES = {
+    "vpdpbusd": ("uint8", "int8", "int32"),
+    "vpdpwssd": ("int16", "int16", "int32"),
+    "vdpbf16ps": ("bfloat16", "bfloat16", "float32"),
+}
+START = {"vpdpbusd": "int32(7)", "vpdpwssd": "int32(7)", "vdpbf16ps": "0.0"}
 NEST = """
 def dot(A: {a}[2, {depth}], B: {b}[2, 3, {lanes}, {points}], C: output({c}[2, {width}])):
     for i in range(2):
@@ -147,7 +151,8 @@ def test_compiled_code_takes_subnormal_numbers_as_zero_like_lowered_code(
 
 
 @pytest.mark.parametrize(
-    ("name", "file"), [("vpdpbusd", "dot_bytes"), ("vdpbf16ps", "dot_bfloat16")]
+    ("name", "file"),
+    [("vpdpbusd", "dot_bytes"), ("vpdpwssd", "dot_int16"), ("vdpbf16ps", "dot_bfloat16")],
 )
 def test_the_c_text_is_one_instruction_between_a_broadcast_and_a_load(
     name: str, file: str, golden: Callable[[str, str], None]

@@ -19,6 +19,7 @@ from tilewright.tir.func import PrimFunc
 from ...legality.test_recurrence import WRONG as SCANS
 from ...primitives.test_cache import CASES as COPIES
 from ...primitives.test_compute_at import CASES as MOVES
+from ...primitives.test_fission import CASES as CUTS
 from ...primitives.test_merge import mirrored, shifted
 from ...primitives.test_reduction import CASES as REDUCTIONS
 from ...primitives.test_rolling import CASES as WINDOWS
@@ -73,6 +74,7 @@ CASES: dict[str, tuple[PrimFunc, Steps]] = {
     "loop-conflict: vectorize": (matmul(3, 4, 3), _lanes_over_k),
     "loop-carries: parallel": (blur(4, 3), _parallel_window),
     "loop-carries: stage": (blur(4, 3), _staged_window),
+    "fission-order": CUTS["fission-order"],
     "merge-order: another way": (mirrored(4), _merged_mirror),
     "merge-order: a reduction": (matmul_relu(3, 3, 3), _merged_reduction),
     "init-inside": (matmul(3, 4, 3), _accumulators_anew),
