@@ -21,32 +21,32 @@ from ..tir.stmt import Tail
 from . import library
 from .index_map import IndexMap
 from .nest import loop_of, loops_around
-from .primitives.align import STORAGE_ALIGN
-from .primitives.annotate import ANNOTATE
-from .primitives.axes import JOIN_AXES, SPLIT_AXIS
-from .primitives.bind import BIND
-from .primitives.cache import CACHE_READ, CACHE_WRITE, REINDEX
-from .primitives.compute_at import COMPUTE_AT
-from .primitives.fission import FISSION
-from .primitives.inline import COMPUTE_INLINE, REVERSE_COMPUTE_INLINE
-from .primitives.kinds import PARALLEL, UNROLL, VECTORIZE
-from .primitives.layout import PAD, TRANSFORM_LAYOUT
-from .primitives.loops import ADD_UNIT_LOOP, FUSE, REORDER, SPLIT, TailName
-from .primitives.merge import MERGE
-from .primitives.narrow import NARROW
-from .primitives.pad_axes import PAD_AXES
-from .primitives.padding import DECOMPOSE_PADDING
-from .primitives.partition import LOOP_PARTITION
-from .primitives.prefetch import PREFETCH, ReadWrite
-from .primitives.reduction import DECOMPOSE_REDUCTION
-from .primitives.reverse_compute_at import REVERSE_COMPUTE_AT, At
-from .primitives.rfactor import RFACTOR
-from .primitives.rolling import ROLLING_BUFFER
+from .primitives.blocks.axes import JOIN_AXES, SPLIT_AXIS
+from .primitives.blocks.compute_at import COMPUTE_AT
+from .primitives.blocks.inline import COMPUTE_INLINE, REVERSE_COMPUTE_INLINE
+from .primitives.blocks.pad_axes import PAD_AXES
+from .primitives.blocks.padding import DECOMPOSE_PADDING
+from .primitives.blocks.reduction import DECOMPOSE_REDUCTION
+from .primitives.blocks.reverse_compute_at import REVERSE_COMPUTE_AT, At
+from .primitives.blocks.rfactor import RFACTOR
+from .primitives.loops.annotate import ANNOTATE
+from .primitives.loops.bind import BIND
+from .primitives.loops.fission import FISSION
+from .primitives.loops.kinds import PARALLEL, UNROLL, VECTORIZE
+from .primitives.loops.loops import ADD_UNIT_LOOP, FUSE, REORDER, SPLIT, TailName
+from .primitives.loops.merge import MERGE
+from .primitives.loops.partition import LOOP_PARTITION
+from .primitives.loops.tensorize import BLOCKIZE, TENSORIZE
 from .primitives.sample import SAMPLE_CATEGORICAL
-from .primitives.scope import SET_SCOPE, Scope
-from .primitives.stage import STAGE
-from .primitives.swizzle import SWIZZLE
-from .primitives.tensorize import BLOCKIZE, TENSORIZE
+from .primitives.storage.align import STORAGE_ALIGN
+from .primitives.storage.cache import CACHE_READ, CACHE_WRITE, REINDEX
+from .primitives.storage.layout import PAD, TRANSFORM_LAYOUT
+from .primitives.storage.narrow import NARROW
+from .primitives.storage.prefetch import PREFETCH, ReadWrite
+from .primitives.storage.rolling import ROLLING_BUFFER
+from .primitives.storage.scope import SET_SCOPE, Scope
+from .primitives.storage.stage import STAGE
+from .primitives.storage.swizzle import SWIZZLE
 from .recorder import Recorder
 from .trace.references import LoopRef
 

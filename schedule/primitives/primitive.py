@@ -5,8 +5,8 @@
     )
 
 Recording, replay, steps as lines and random steps all follow from the declaration; the table of
-primitives (table.py) is what the modules of this folder declare. `Schedule` has a method of the
-same name for each, which says how people call it.
+primitives (table.py) is what the modules of the folders here declare. `Schedule` has a method of
+the same name for each, which says how people call it.
 """
 
 from __future__ import annotations

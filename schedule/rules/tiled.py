@@ -15,7 +15,7 @@ from ...tir.stmt import Block, IterKind
 from ...tir.target import CpuTarget
 from ...tir.work.work import points_of
 from ..nest import read_indices, target_of, targets_of
-from ..primitives.loops import TailName
+from ..primitives.loops.loops import TailName
 from ..schedule import Schedule
 from ..trace.references import LoopRef
 from .elementwise import schedule_pointwise

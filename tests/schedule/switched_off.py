@@ -20,7 +20,9 @@ from tilewright.schedule.drawing import Arguments
 from tilewright.schedule.errors import Kind, ScheduleError
 from tilewright.schedule.legality import completeness, dependence, loops, recurrence, tensors
 from tilewright.schedule.nest import loops_around, readers, writers
-from tilewright.schedule.primitives import fission, reduction, scope
+from tilewright.schedule.primitives.blocks import reduction
+from tilewright.schedule.primitives.loops.loops import fission
+from tilewright.schedule.primitives.storage import scope
 from tilewright.schedule.proof import prove
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.verdict import REFUTED

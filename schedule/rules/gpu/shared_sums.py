@@ -15,7 +15,7 @@ from ....tir.analysis.threads import WARP
 from ....tir.expr import TRUE
 from ....tir.stmt import Block, IterKind
 from ...nest import is_reduction, loops_around, read_indices, target_of, targets_of
-from ...primitives.scope import Scope
+from ...primitives.storage.scope import Scope
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..knobs.knobs import choose

@@ -18,7 +18,7 @@ from ....tir.buffer import Buffer
 from ....tir.target import CpuTarget
 from ....tir.visit import loads
 from ...nest import targets_of
-from ...primitives.prefetch import LINE_BYTES
+from ...primitives.storage.prefetch import LINE_BYTES
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..shape.structure import Contraction, pointwise_output

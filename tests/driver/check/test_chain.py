@@ -16,7 +16,7 @@ from tilewright.driver.check.chain import TOLERANCE, changed_kernels, check_chai
 from tilewright.driver.check.check import CheckError
 from tilewright.driver.check.program import KernelCheck, ProgramCheckError
 from tilewright.driver.lower import lower_function
-from tilewright.schedule.primitives import inline
+from tilewright.schedule.primitives.blocks import inline
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target

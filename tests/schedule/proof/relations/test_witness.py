@@ -17,14 +17,14 @@ from tilewright.schedule.trace.references import LoopRef
 from tilewright.tir.func import PrimFunc
 
 from ...legality.test_recurrence import WRONG as SCANS
-from ...primitives.test_cache import CASES as COPIES
-from ...primitives.test_compute_at import CASES as MOVES
-from ...primitives.test_fission import CASES as CUTS
-from ...primitives.test_merge import mirrored, shifted
-from ...primitives.test_reduction import CASES as REDUCTIONS
-from ...primitives.test_rolling import CASES as WINDOWS
-from ...primitives.test_rolling import rolled
-from ...primitives.test_scope import CASES as SCOPES
+from ...primitives.blocks.test_compute_at import CASES as MOVES
+from ...primitives.blocks.test_reduction import CASES as REDUCTIONS
+from ...primitives.loops.test_fission import CASES as CUTS
+from ...primitives.loops.test_merge import mirrored, shifted
+from ...primitives.storage.test_cache import CASES as COPIES
+from ...primitives.storage.test_rolling import CASES as WINDOWS
+from ...primitives.storage.test_rolling import rolled
+from ...primitives.storage.test_scope import CASES as SCOPES
 from ...programs import Steps, assert_same_values, blur, matmul, matmul_relu
 from ...switched_off import OFF, conflict, switch_off, tensor_of
 from ...test_errors import codes_of
@@ -137,7 +137,7 @@ def test_a_reduction_that_overlaps_is_work_done_twice_and_no_conflict(
     error = refusal(func, steps)
     assert error.code == "recompute-reduction"
     tensor_of(error)
-    module = import_module("tilewright.schedule.primitives.compute_at")
+    module = import_module("tilewright.schedule.primitives.blocks.compute_at")
     monkeypatch.setattr(module, "is_reduction", lambda block: False)
     sch = Schedule(func).apply(steps)
     assert any(block.recomputed for block in sch.func.blocks)

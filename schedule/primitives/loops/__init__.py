@@ -1,0 +1,6 @@
+"""Primitives that change loops: their extents, their order, what runs their iterations."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

@@ -1,0 +1,6 @@
+"""Primitives that change where tensors are kept, in which layout, type and size."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )
