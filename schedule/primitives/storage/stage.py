@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -104,6 +105,7 @@ def _written(
 ) -> tuple[Stmt | None, Stmt | None]:
     """The copies in and out of a tensor that the block writes."""
     open_loops = reduction_loops(func, block, node)
+    _check_goes_on_in_order(func, buffer, open_loops)
     inside = [x for x in loops_around(func, block) if x in loops_below(node.body)]
     check_predicate(func, block, inside, "stage", node.var.name)
     placed = [b for b in writers(func, buffer) if b.role is Role.INIT and b not in blocks(node)]
@@ -128,6 +130,22 @@ def _written(
     elif open_loops:
         after = copy_nest(func, block, buffer, staged, node, into=False, guard=steps < last)
     return before, after
+
+
+def _check_goes_on_in_order(func: PrimFunc, buffer: Buffer, open_loops: Sequence[For]) -> None:
+    """No iterations that may run at once copy the elements of one sum in and out: those of a
+    parallel loop whose mask leaves only one with terms would still copy.
+    """
+    for loop in open_loops:
+        if loop.kind is ForKind.PARALLEL and loop.extent > 1:
+            raise refuse(
+                func,
+                f"stage: all iterations of parallel loop '{loop.var.name}' would copy "
+                f"'{buffer.name}', which goes on from one to the next.",
+                code="stage-parallel",
+                kind=Kind.LIMIT,
+                hints=("stage before the loop is split.",),
+            )
 
 
 def copy_nest(

@@ -200,6 +200,13 @@ def _of_storage_inside(sch: Schedule) -> None:
     sch.stage("R", "R", i, "thread")
 
 
+def _in_a_parallel_sum(sch: Schedule) -> None:
+    _, _, k = sch.loops("C")
+    sch.parallel(k)
+    k_0, _ = sch.split(k, (2, None))
+    sch.stage("C", "C", k_0, "register")
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "stage-scope": (
         matmul(2, 3, 2),
@@ -224,6 +231,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "stage-inside": (blur(2, 3), _of_storage_inside),
     "loop-vectorized": (chain(2, 3), _vectorized),
     "stage-parallel": (conv(2, 2, 1, 1, pad=0, kernel=1), _around_a_parallel_loop),
+    "stage-parallel: one term": (matmul(2, 3, 1), _in_a_parallel_sum),
 }
 
 
