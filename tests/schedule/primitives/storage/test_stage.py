@@ -201,7 +201,8 @@ def _of_storage_inside(sch: Schedule) -> None:
 
 
 def _in_a_parallel_sum(sch: Schedule) -> None:
-    _, _, k = sch.loops("C")
+    i, j, k = sch.loops("C")
+    sch.reorder(k, i, j)
     sch.parallel(k)
     k_0, _ = sch.split(k, (2, None))
     sch.stage("C", "C", k_0, "register")
