@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .schedule.trace.trace import Trace as Trace
     from .tir.errors import TilewrightError as TilewrightError
     from .tir.func import PrimFunc as PrimFunc
-    from .tir.target import Target as Target
+    from .tir.target.target import Target as Target
     from .tir.te import te as te
 
 __version__ = "0.1.0"

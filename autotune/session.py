@@ -15,7 +15,7 @@ from ..driver.check.collector import fewer_collections
 from ..driver.resolve_target import resolve_target
 from ..driver.tuning.errors import TuneError
 from ..tir.func import PrimFunc
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .log.choice import best_trial
 from .log.file import Contents, LogWriter, read_log
 from .log.record import Trial

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, Unpack, overload
 
 from ..tir.func import PrimFunc
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .background import Tuning
 from .options import TuneArguments, TuneOptions
 from .result import TuneResult

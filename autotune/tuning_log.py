@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..schedule.errors import ScheduleError
 from ..schedule.schedule import Schedule
 from ..tir.func import PrimFunc
-from ..tir.target import Target
+from ..tir.target.target import Target
 from ..tir.text.canonical import workload_key
 from ..tir.text.html import plain
 from .log.choice import best_trial

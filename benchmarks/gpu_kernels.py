@@ -29,7 +29,7 @@ from tilewright.runtime.cuda.toolchain.inspection import Resources, resources
 from tilewright.runtime.kernel import Kernel
 from tilewright.tir.errors import TilewrightError
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.text.canonical import workload_key
 from tilewright.tir.work.work import operations
 

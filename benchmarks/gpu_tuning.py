@@ -13,7 +13,7 @@ from tilewright.runtime.cuda.device.code import DeviceCall
 from tilewright.runtime.machine.timing import Sampler
 from tilewright.runtime.measure.rounds import Rounds
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from . import report
 

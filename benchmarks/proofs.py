@@ -23,7 +23,7 @@ from tilewright.graph.samples.samples import LIGHT_MODELS, light_model
 from tilewright.schedule.proof import prove
 from tilewright.schedule.verdict import ASSUMING, PROVED, UNKNOWN
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.text.canonical import workload_key
 
 from . import report

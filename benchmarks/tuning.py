@@ -37,7 +37,7 @@ from tilewright.autotune.space.space import TuningSpace
 from tilewright.autotune.tune import tune
 from tilewright.runtime.machine.host import host_target
 from tilewright.runtime.toolchain.cache import FOLDER_VARIABLE
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from . import report
 from .functions import product

@@ -22,7 +22,7 @@ from ..runtime.toolchain.compile import CompileFailed
 from ..runtime.toolchain.compilers import CompilerNotFound, find_compiler
 from ..runtime.version import tool_version
 from ..tir.errors import TargetError
-from ..tir.target_kinds import BUILT_IN, package_entry_points
+from ..tir.target.kinds import BUILT_IN, package_entry_points
 from .settings import EnvironmentVariable, settings
 
 _TOOLS = ("cuobjdump", "nvdisasm")

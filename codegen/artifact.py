@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..tir.dtype import DType
 from ..tir.index_check import IndexCheck
-from ..tir.target import Target
+from ..tir.target.target import Target
 
 if TYPE_CHECKING:  # what is only called needs no language
     from ..tir.func import PrimFunc

@@ -23,7 +23,7 @@ from ..tir.program.program import (
     Step,
     Sync,
 )
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .artifact import Entry, Parameter
 
 

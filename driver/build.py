@@ -12,7 +12,7 @@ from ..schedule.verdict import Verdict
 from ..tir.errors import TilewrightError, known_names
 from ..tir.func import PrimFunc
 from ..tir.instructions.instructions import INSTRUCTIONS
-from ..tir.target import Target
+from ..tir.target.target import Target
 from ..tir.te import te
 from .backends.table import backend_of
 from .check.chain import with_values

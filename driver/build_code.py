@@ -16,7 +16,7 @@ from ..runtime.model.report import KernelReport
 from ..schedule.source import ScheduleSource
 from ..schedule.verdict import UNKNOWN
 from ..tir.program.program import Program
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .check.budget import unchecked_because
 from .check.chain import changed_kernels
 from .check.clock import Clock

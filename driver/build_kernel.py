@@ -16,7 +16,7 @@ from ..runtime.kernel_code import Code
 from ..runtime.measure.roofline import Work
 from ..schedule.schedule import Schedule
 from ..schedule.source import as_source
-from ..tir.target import Target
+from ..tir.target.target import Target
 from ..tir.work.work import bytes_moved, operations
 from .check.budget import unchecked_because
 from .check.chain import check_chain

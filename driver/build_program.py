@@ -9,7 +9,7 @@ from ..runtime.engine.engine import Engine, Reference
 from ..schedule.source import ScheduleSource
 from ..tir.errors import TargetError
 from ..tir.program.program import Program, place_syncs, verify_program
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .backends.table import backend_of
 from .jobs import ProgramJob, ProgramOptions
 from .resolve_target import resolve_target

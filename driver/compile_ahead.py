@@ -20,7 +20,7 @@ from ..runtime.machine.host import why_not_run
 from ..runtime.toolchain.compile import Units
 from ..runtime.toolchain.library import SharedObject
 from ..tir.program.program import Program
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .check.engine_runs import ThreadedRuns
 from .check.program import KernelCheck, KernelChecker
 from .lower_program import LoweredKernel

@@ -26,7 +26,7 @@ from ..runtime.kernel import Kernel
 from ..runtime.kernel_code import Code
 from ..tir.program.program import Program
 from ..tir.reference.error_bound import sample_of
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .check.check import Checker, CheckError
 from .check.data import Draw, draw_arrays, draws_for
 from .check.engine_runs import EngineRuns

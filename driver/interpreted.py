@@ -10,7 +10,7 @@ from ..runtime.kernel import Kernel, accept_constants
 from ..runtime.kernel_code import Code
 from ..tir.func import PrimFunc
 from ..tir.interpreter.interpreter import interpret
-from ..tir.target import Target
+from ..tir.target.target import Target
 
 
 class InterpretedCode(Code):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ..tir.target import Target
+from ..tir.target.target import Target
 
 if TYPE_CHECKING:  # loading an engine needs a back end, and none of these
     from ..runtime.arrays import Array

@@ -25,7 +25,7 @@ from ..tir.errors import InternalError, IRError, TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.instructions.instructions import INSTRUCTIONS
 from ..tir.stmt import For
-from ..tir.target import Target
+from ..tir.target.target import Target
 from ..tir.text.equal import equal
 from ..tir.text.printer import print_expr
 from ..tir.visit import loads, walk

@@ -13,7 +13,7 @@ from ..schedule.source import ScheduleSource
 from ..tir.errors import TargetError, TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.program.program import Launch, Program, ProgramTensor, Slice, Step, place_syncs
-from ..tir.target import Target
+from ..tir.target.target import Target
 from ..tir.text.canonical import workload_key
 from .check.ways import Refusal, Way, Ways
 from .lower import Lowered

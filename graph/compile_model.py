@@ -23,7 +23,7 @@ from ..runtime.model.coverage import Coverage, Covered
 from ..runtime.model.verification import Report, compare_outputs
 from ..schedule.source import ScheduleSource, as_source
 from ..tir.program.program import Program
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .errors import ModelError
 from .importers.onnx.importer import import_onnx
 from .ir.ir import Graph

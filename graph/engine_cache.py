@@ -29,7 +29,7 @@ from ..runtime.log import log
 from ..runtime.machine.host import host
 from ..runtime.toolchain.cache import cache_key, user_cache
 from ..runtime.version import tool_version
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .options import LARGEST_MODEL
 
 ENGINES, MODELS = "engines", "models"  # kinds of entries

@@ -14,14 +14,14 @@ from ..codegen.check_memory import check_memory
 from ..codegen.program_artifact import EmittedProgram, ProgramArtifact, Scratch, slices_of
 from ..tir.dtype import UINT64
 from ..tir.errors import IRError
-from ..tir.gpu import GpuRates
 from ..tir.index_check import IndexCheck
 from ..tir.parsing.json_reader import Json, Reader, cut_line
 from ..tir.program.json import launch_from_json, step_from_json, step_to_json
 from ..tir.program.program import Launch
-from ..tir.target import CpuTarget, GpuTarget, Target
-from ..tir.target_kinds import BUILT_IN, is_kind
-from ..tir.target_names import FEATURES, machines_of, names_gpu
+from ..tir.target.gpu import GpuRates
+from ..tir.target.kinds import BUILT_IN, is_kind
+from ..tir.target.names import FEATURES, machines_of, names_gpu
+from ..tir.target.target import CpuTarget, GpuTarget, Target
 from .model.report import EngineReport, KernelReport, MemoryPlan
 
 Emitted = TypeVar("Emitted", bound=EmittedProgram)

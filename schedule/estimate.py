@@ -13,7 +13,7 @@ not for prediction.
 from __future__ import annotations
 
 from ..tir.func import PrimFunc
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .cost.scheduled import scheduled_passes
 from .rules.default import rule_for
 from .schedule import Schedule

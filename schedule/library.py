@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..tir.func import PrimFunc
 from ..tir.stmt import IterKind
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .errors import Kind, refuse
 from .legality.loops import runs_over
 from .nest import loops_around, readers

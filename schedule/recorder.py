@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 
 from ..tir.func import PrimFunc
-from ..tir.target import Target
+from ..tir.target.target import Target
 from ..tir.text.html import STEPS, details, highlight
 from ..tir.text.side_by_side import SideBySide
 from .canonical import has_same_blocks

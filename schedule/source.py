@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ..tir.func import PrimFunc
-from ..tir.target import Target
+from ..tir.target.target import Target
 from .errors import ScheduleError
 from .schedule import Schedule
 

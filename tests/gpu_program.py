@@ -12,7 +12,7 @@ from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program.program import Copy, Slice, Step, Sync
 from tilewright.tir.program.program import Launch as ProgramLaunch
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 N = 64
 BYTES = 4 * N

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.runtime.machine.host import host, is_foreign
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 HERE = tuple(f"c:{isa}" for isa in host().isas)  # the targets that run here, the best first
 X86 = Target.parse("c:avx512")

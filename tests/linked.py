@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tilewright.runtime.toolchain.compile import Units
 from tilewright.runtime.toolchain.library import SharedObject
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 
 def linked(sources: Sequence[str], target: Target, name: str = "kernel") -> SharedObject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...driver.backends.table import backend_of
 from ...driver.tuning.tuner import Toolchain
 from ...runtime.version import tool_version
-from ...tir.target import Target
+from ...tir.target.target import Target
 from .record import Conditions
 
 

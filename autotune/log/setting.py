@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...tir.parsing.json_reader import Json
-from ...tir.target_names import names_gpu
+from ...tir.target.names import names_gpu
 from .record import Conditions, Trial
 
 _INSTRUCTIONS = ("kind", "isa", "features")

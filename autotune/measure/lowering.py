@@ -9,7 +9,7 @@ from ...codegen.artifact import Written
 from ...driver.backends.table import tuner_of
 from ...driver.check.clock import Clock, Laps
 from ...driver.lower import lower_function
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..space.space import Candidate
 
 _SOURCE = 16  # digits of the hash of a source

@@ -19,7 +19,7 @@ from ...runtime.machine.host import allowed_cpus
 from ...runtime.toolchain.compile import CompileTimedOut
 from ...tir.errors import TilewrightError
 from ...tir.parsing.json_reader import Json, Reader
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..log.conditions import conditions
 from .calibration import DRIFT, Calibration
 from .device_lock import cpu_lock, gpu_lock

@@ -10,7 +10,7 @@ from math import inf
 from ...driver.backends.table import tuner_of
 from ...runtime.machine.host import last_level_bytes
 from ...tir.func import PrimFunc
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..log.record import Conditions, Method, Trial
 from ..space.space import Candidate
 from .jobs import Job, Result

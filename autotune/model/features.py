@@ -21,7 +21,7 @@ from ...schedule.schedule import Schedule
 from ...tir.buffer import Buffer, Load
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.stmt import Alloc, Block, For, ForKind, Prefetch, Stmt, Store, Tail
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ...tir.visit import blocks, loads, statements, stores
 from ...tir.work.work import expression_operations, points_of
 from ..space.decisions import decisions_of, encode

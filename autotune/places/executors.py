@@ -10,7 +10,7 @@ from functools import partial
 from ...codegen.artifact import Written
 from ...driver.check.clock import Clock
 from ...driver.tuning.errors import TuneError
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..log.record import Conditions
 from ..measure.jobs import Job, Reply
 from .executor_worker import measured, reply_of

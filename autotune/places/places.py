@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ...codegen.artifact import Written
 from ...driver.check.clock import Clock
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..log.conditions import conditions
 from ..log.record import Conditions
 from ..measure.jobs import Job, Reply

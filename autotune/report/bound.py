@@ -17,7 +17,7 @@ from ...tir.errors import TilewrightError
 from ...tir.func import PrimFunc
 from ...tir.instructions.warp_products import WARP_PRODUCTS
 from ...tir.parsing.json_reader import Reader
-from ...tir.target import GpuTarget
+from ...tir.target.target import GpuTarget
 from ...tir.work.work import bytes_moved, operations
 from ..log.record import Trial
 from ..log.setting import Setting

@@ -16,7 +16,7 @@ from ...schedule.rules.default import default_schedule, rule_for
 from ...schedule.schedule import Schedule
 from ...schedule.trace.decisions import Decisions, Question
 from ...tir.func import PrimFunc
-from ...tir.target import Target
+from ...tir.target.target import Target
 
 Point = tuple[int, ...]
 RuleFunction = Callable[[Schedule], object]

@@ -20,7 +20,7 @@ from ...driver.resolve_target import resolve_target
 from ...schedule.errors import ScheduleError
 from ...schedule.trace.decisions import Question
 from ...tir.func import PrimFunc
-from ...tir.target import Target
+from ...tir.target.target import Target
 from .decisions import key_of
 from .space import Candidate, RandomWalk, RuleFunction, TuningSpace, Walk
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ...tir.expr import Call
 from ...tir.func import PrimFunc
 from ...tir.instructions.tensor_intrinsics import TensorIntrinsic
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ...tir.visit import walk
 from ..artifact import Artifact, Entry, parameters_of, sizes_of
 from ..lower.lower import lower_parts

@@ -28,7 +28,7 @@ from ...tir.stmt import (
     Stmt,
     Store,
 )
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ...tir.visit import statements, stores
 from ..isa.isa import isa
 from ..text.lines import Lines, wrapped

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...tir.target import Target
+from ...tir.target.target import Target
 from .dialect import C
 
 TEAM = """\

@@ -17,7 +17,7 @@ from ...tir.program.program import (
     Sync,
     verify_program,
 )
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..artifact import Entry
 from ..check_memory import check_memory
 from ..program_artifact import (

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..program_artifact import ProgramArtifact
 from ..text.comments import comment
 from .frame import prelude

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ...tir.dtype import DType
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..artifact import Parameter, Size
 
 Dimensions = tuple[int, int, int]  # along x, y and z

@@ -9,7 +9,7 @@ from ...tir.dim import Dim
 from ...tir.errors import TargetError
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.stmt import Barrier
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..artifact import parameters_of, sizes_of
 from ..lower.split_prepare import Prepared
 from ..text.comments import header

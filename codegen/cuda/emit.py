@@ -18,7 +18,6 @@ from ...tir.buffer import Buffer
 from ...tir.dim import Dim
 from ...tir.errors import TargetError
 from ...tir.func import PrimFunc, split_allocations
-from ...tir.gpu import GPUS
 from ...tir.stmt import (
     BLOCK_AXES,
     THREAD_AXES,
@@ -36,7 +35,8 @@ from ...tir.stmt import (
     Store,
     WarpSum,
 )
-from ...tir.target import Target
+from ...tir.target.gpu import GPUS
+from ...tir.target.target import Target
 from ...tir.visit import accesses, free_vars, statements, stores
 from ..isa.isa import isa
 from ..text.lines import Lines, wrapped

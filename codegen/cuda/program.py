@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ...tir.errors import TargetError
 from ...tir.program.program import Launch, Program, Slice, Step, Sync, verify_program
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..program_artifact import constant_parameters, constants_of, parameters_with
 from .artifact import CudaArtifact, Temporary
 from .program_artifact import CudaProgram, aligned

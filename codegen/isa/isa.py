@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ...tir.dtype import FLOAT32, FLOAT64, DType
-from ...tir.gpu import GPUS
-from ...tir.target import Target, named
+from ...tir.target.gpu import GPUS
+from ...tir.target.target import Target, named
 from . import byte_vectors, cuda, neon, x86
 
 Table = Mapping[tuple[str, DType], str]

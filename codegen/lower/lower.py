@@ -5,7 +5,7 @@ then, with what depends on constants alone cut off, what a back end writes.
 from __future__ import annotations
 
 from ...tir.func import PrimFunc
-from ...tir.target import Target
+from ...tir.target.target import Target
 from .passes import CONTRACTION, NEST, lowering
 from .run_passes import Verified, run_passes
 from .split_prepare import Prepared, split_prepare

@@ -4,7 +4,7 @@ end writes, for a CPU or for a GPU.
 
 from __future__ import annotations
 
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ...tir.verify.verify import Stage
 from .arithmetic.contract import Contract
 from .arithmetic.legalise import Legalise

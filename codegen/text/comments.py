@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from ...tir.target import Target
+from ...tir.target.target import Target
 from .names import mangle
 
 # what is not plain ASCII, and what begins a trigraph or joins two lines

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ...runtime.engine.engine_code import EngineCode, Sections
 from ...runtime.engine.parts import EngineParts
 from ...tir.parsing.json_reader import Reader
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..jobs import KernelJob, ProgramJob
 
 if TYPE_CHECKING:  # loading an engine needs a back end, and no kernels

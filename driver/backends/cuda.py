@@ -10,7 +10,7 @@ from ...runtime.engine.engine_code import Sections
 from ...runtime.engine.gpu_code import GpuCode
 from ...runtime.engine.parts import EngineParts
 from ...tir.parsing.json_reader import Reader
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..jobs import KernelJob, ProgramJob
 from .backend import Backend, given_over
 

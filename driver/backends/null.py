@@ -8,7 +8,7 @@ from ...runtime.engine.engine_code import Sections
 from ...runtime.engine.format import Malformed
 from ...tir.errors import TargetError
 from ...tir.parsing.json_reader import Reader
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..jobs import KernelJob, ProgramJob
 from .backend import Backend
 

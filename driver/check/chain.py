@@ -23,7 +23,7 @@ from ...tir.analysis.specialise import specialise
 from ...tir.dtype import FLOAT64
 from ...tir.func import PrimFunc
 from ...tir.reference.evaluate import evaluate
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ...tir.text.equal import equal
 from ...tir.work.work import operations
 from ..lower_program import LoweredKernel

@@ -17,7 +17,7 @@ from ...schedule.schedule import Schedule
 from ...schedule.source import ScheduleSource
 from ...tir.errors import InternalError, TargetError, TilewrightError
 from ...tir.func import PrimFunc
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..lower import Lowered, lower_function
 
 REFUSALS = (ScheduleError, TargetError, InternalError)  # of a schedule, by our own checks

@@ -20,7 +20,7 @@ from ...tir.errors import TilewrightError
 from ...tir.expr import Call, Div
 from ...tir.func import PrimFunc
 from ...tir.parsing.parser import parse
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ...tir.visit import walk
 from .program import random_function
 from .steps import StepFailed, Tally, random_schedule, take_random

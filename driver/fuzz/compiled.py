@@ -14,7 +14,7 @@ from ...runtime.cpu.native import NativeEntry
 from ...runtime.toolchain.compile import compile_shared
 from ...runtime.toolchain.library import Library
 from ...tir.func import PrimFunc
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..check.fenced import Fenced, poisoned
 from .case import Array
 from .examine import CaseFailure, Failed, LoweredCase, differing, stage

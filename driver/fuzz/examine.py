@@ -25,7 +25,7 @@ from ...tir.func import PrimFunc
 from ...tir.interpreter.interpreter import interpret
 from ...tir.reference.error_bound import Reference, reference
 from ...tir.stmt import Role
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ...tir.verify.verify import Stage, verify
 from .case import ISAS, Array, Case, arrays, named
 

@@ -11,7 +11,7 @@ from ...runtime.toolchain.compile import compile_shared
 from ...runtime.toolchain.compilers import compile_flags, find_compiler
 from ...tir.errors import TargetError
 from ...tir.parsing.json_reader import Json, Reader
-from ...tir.target import Target
+from ...tir.target.target import Target
 from .cpu_runner import CpuRunner
 from .tuner import Compiled, Device, Toolchain
 

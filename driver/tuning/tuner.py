@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeVar
 from ...codegen.artifact import Written
 from ...codegen.lower.split_prepare import Prepared
 from ...tir.parsing.json_reader import Json, Reader
-from ...tir.target import Target
+from ...tir.target.target import Target
 from .runner import Runner
 
 Device = Literal["CPU", "GPU"]

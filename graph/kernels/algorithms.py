@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...tir.target import Target
+from ...tir.target.target import Target
 from .collapse import as_matrix_product
 from .fused_kernel import FusedKernel
 from .online_attention import as_online

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ...driver.check.clock import Clock, Laps
 from ...schedule.source import ScheduleSource
 from ...tir.errors import InternalError
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..ir.ir import Graph
 from ..kernels.algorithms import ALGORITHMS, ROUNDING_MORE
 from ..passes.pipeline import PIPELINE, STRICT_PIPELINE, GraphPass, PassReport, optimise

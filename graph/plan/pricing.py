@@ -13,7 +13,7 @@ from ...driver.check.ways import REFUSALS
 from ...schedule.estimate import estimate
 from ...schedule.source import ScheduleSource
 from ...tir.func import PrimFunc
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ...tir.text.canonical import workload_key
 from ..kernels.express import express
 from ..kernels.fused_kernel import FusedKernel

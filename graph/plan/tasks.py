@@ -9,7 +9,7 @@ from collections import Counter
 from ...driver.resolve_target import resolve_target
 from ...schedule.source import ScheduleSource
 from ...tir.func import PrimFunc
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..importers.onnx.importer import Source, import_onnx
 from ..importers.onnx.symbols import Shapes
 from ..ir.ir import Graph

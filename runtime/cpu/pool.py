@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from ...tir.target import ISAS, Target
+from ...tir.target.target import ISAS, Target
 from ..toolchain.library import Library, Pointer, SharedObject
 
 _FLAGS = ("-pthread",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...codegen.cuda.artifact import CudaArtifact, Dimensions, KernelLaunch, Part, Temporary
 from ...tir.parsing.json_reader import Json, Reader
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..artifact_json import SYMBOL, parameter_from_json, parameter_to_json, target_from_json, wrong
 
 _MOST_THREADS, _MOST_BLOCKS = 1024, 2**31 - 1  # along an axis

@@ -12,7 +12,7 @@ from ...codegen.program_artifact import HasInterface
 from ...tir.errors import TilewrightError
 from ...tir.parsing.json_reader import Json, Reader
 from ...tir.program.program import Launch
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..arrays import Array
 from ..model.model import StoredModel
 from ..model.report import MemoryPlan

@@ -25,7 +25,7 @@ import sys
 from dataclasses import dataclass
 
 from ...tir.errors import TilewrightError
-from ...tir.target import covers
+from ...tir.target.target import covers
 
 FORMAT = 6  # of the file; a newer one is refused
 READABLE = (5, FORMAT)  # what 5 has not is engines for a GPU

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 
 from ...tir.errors import TilewrightError
-from ...tir.target import ISAS, CpuTarget, Target, covers
-from ...tir.target_names import FEATURES
+from ...tir.target.names import FEATURES
+from ...tir.target.target import ISAS, CpuTarget, Target, covers
 from .cgroups import cgroup_folders, read_text
 
 THREADS_VARIABLE = "TILEWRIGHT_NUM_THREADS"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ...codegen.isa.isa import isa
 from ...tir.instructions.tensor_intrinsics import TensorIntrinsic
-from ...tir.target import Target
+from ...tir.target.target import Target
 
 _FACTOR = "0x3f3f3f3f"  # 63 as bytes, 0.75 as bfloat16: sums stay normal numbers
 _SOURCE = """

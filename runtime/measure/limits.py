@@ -18,7 +18,7 @@ import numpy as np
 
 from ...tir.errors import TargetError
 from ...tir.instructions.tensor_intrinsics import TENSOR_INTRINSICS
-from ...tir.target import CpuTarget, Target, covers
+from ...tir.target.target import CpuTarget, Target, covers
 from ..arrays import Array, address, empty_aligned
 from ..cpu.pool import pool_run
 from ..machine.host import allowed_cpus, default_threads, host, host_target

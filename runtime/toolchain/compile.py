@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ...codegen.c.externs import blamed
 from ...tir.errors import TargetError, TilewrightError
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..files.disk import DiskFull, disk_full, no_room, telling_full_disk
 from ..files.temporary import temporary_folder
 from ..log import log

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...tir.errors import TilewrightError
-from ...tir.target import Target, named
+from ...tir.target.target import Target, named
 from .cache import cache_key
 from .compiler_stamp import C_COMMANDS, C_VARIABLE, command_words
 

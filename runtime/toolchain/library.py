@@ -23,7 +23,7 @@ from typing import TypeAlias
 import _cffi_backend
 
 from ...tir.errors import TargetError, TilewrightError
-from ...tir.target import covers
+from ...tir.target.target import covers
 from ..files.disk import telling_full_disk
 from ..files.temporary import temporary_folder
 from ..machine.host import host

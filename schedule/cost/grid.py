@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...tir.func import PrimFunc
 from ...tir.instructions.warp_products import WARP_PRODUCTS, WarpProduct
 from ...tir.stmt import Block, ForKind, Role
-from ...tir.target import GpuTarget, Target
+from ...tir.target.target import GpuTarget, Target
 from ...tir.visit import blocks
 from ...tir.work.work import block_operations, points_of
 from ..nest import loops_around

@@ -17,7 +17,7 @@ from ...tir.buffer import Buffer
 from ...tir.expr import EQ, Expr, Var
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.stmt import Block, For, ForKind, IterKind, Role, Stmt, Tail
-from ...tir.target import CpuTarget
+from ...tir.target.target import CpuTarget
 from ...tir.visit import blocks, free_vars, loads, statements
 from ...tir.work.work import block_work
 from ..canonical import origin_of

@@ -13,7 +13,7 @@ from ...tir.expr import Add, Call, Const, Div, Expr, Max, Min, Mul, Select, Sub
 from ...tir.lowered import Fma
 from ...tir.node import Node
 from ...tir.stmt import Block, IterKind
-from ...tir.target import CpuTarget, Target
+from ...tir.target.target import CpuTarget, Target
 from ...tir.visit import free_vars, stores, transform
 
 LATENCY = 4.0  # cycles until the result of an addition can be used

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...tir.func import PrimFunc
-from ...tir.target import CpuTarget, Target
+from ...tir.target.target import CpuTarget, Target
 from .grid import nest_kernels
 from .nest import nest_passes
 from .passes import Pass

@@ -10,7 +10,7 @@ from ...tir.buffer import Buffer
 from ...tir.errors import known_names
 from ...tir.func import PrimFunc
 from ...tir.stmt import AXES, BLOCK_AXES, THREAD_AXES, For, ForKind, Stmt
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ...tir.visit import blocks, statements
 from ..errors import Kind, refuse
 from ..nest import loops_around, loops_below

@@ -19,7 +19,7 @@ from ...tir.instructions.tensor_match import Match, Mismatch, match_intrinsic
 from ...tir.instructions.warp_match import WarpMatch, match_warp_product
 from ...tir.instructions.warp_products import WarpProduct
 from ...tir.stmt import UNITS, Block, For, ForKind, Store, Tail
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ...tir.text.printer import print_expr
 from ...tir.visit import blocks, free_vars, statements
 from ..errors import Kind, refuse

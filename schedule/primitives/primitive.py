@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..drawing import Draw
 from ..nest import Rewrite
 from ..trace.references import LoopRef

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block
-from ...tir.target import CpuTarget, Target
+from ...tir.target.target import CpuTarget, Target
 from ..cost.passes import Sweep
 from ..nest import is_reduction
 from ..schedule import Schedule

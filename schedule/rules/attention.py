@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
-from ...tir.target import CpuTarget, Target
+from ...tir.target.target import CpuTarget, Target
 from ..nest import fixed_tensors, is_reduction, read_indices, readers, target_of, writers
 from ..schedule import Schedule
 from ..trace.references import LoopRef

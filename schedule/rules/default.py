@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...tir.func import PrimFunc
 from ...tir.instructions.instructions import usable
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..legality.externs import check_no_calls
 from ..schedule import Schedule
 from ..trace.decisions import Decisions

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
-from ...tir.target import CpuTarget, Target
+from ...tir.target.target import CpuTarget, Target
 from ..schedule import Schedule
 from .anchored import AnchoredRule, schedule_others
 from .knobs.knobs import write_out

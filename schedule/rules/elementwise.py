@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block
-from ...tir.target import CpuTarget, Target
+from ...tir.target.target import CpuTarget, Target
 from ...tir.work.work import points_of
 from ..cost.passes import Sweep, arithmetic_cycles, values_of
 from ..nest import targets_of

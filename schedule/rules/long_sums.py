@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...tir.analysis.update import read_update
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
-from ...tir.target import CpuTarget
+from ...tir.target.target import CpuTarget
 from ...tir.work.work import points_of
 from ..nest import is_reduction, targets_of
 from ..schedule import Schedule

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...tir.func import PrimFunc
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..schedule import Schedule
 from .gpu.elementwise import schedule_points
 from .rule import Rule

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
-from ...tir.target import CpuTarget, Target
+from ...tir.target.target import CpuTarget, Target
 from ..schedule import Schedule
 from .anchored import AnchoredRule, schedule_others
 from .knobs.knobs import choose_copies, write_out

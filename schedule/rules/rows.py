@@ -21,7 +21,7 @@ from ...tir.dtype import INT64
 from ...tir.expr import Add, Expr
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
-from ...tir.target import CpuTarget, Target
+from ...tir.target.target import CpuTarget, Target
 from ...tir.visit import loads, stores
 from ...tir.work.work import points_of
 from ..cost.passes import Sweep

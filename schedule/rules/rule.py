@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.instructions.instructions import Instruction
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..cost.passes import Pass
 from ..cost.scheduled import scheduled_passes
 from ..schedule import Schedule

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...tir.buffer import Load
 from ...tir.stmt import Block, IterKind, IterVar
-from ...tir.target import CpuTarget
+from ...tir.target.target import CpuTarget
 from ...tir.visit import free_vars, loads, stores
 from ...tir.work.work import points_of
 from ..schedule import Schedule

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ...tir.func import PrimFunc
-from ...tir.target import Target
+from ...tir.target.target import Target
 from ..schedule import Schedule
 from .rule import Rule
 

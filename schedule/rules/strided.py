@@ -16,7 +16,7 @@ from ...tir.buffer import Load
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
-from ...tir.target import CpuTarget, Target
+from ...tir.target.target import CpuTarget, Target
 from ...tir.visit import free_vars, loads
 from ...tir.work.work import points_of
 from ..nest import targets_of

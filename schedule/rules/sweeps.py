@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
-from ...tir.target import CpuTarget
+from ...tir.target.target import CpuTarget
 from ...tir.visit import loads
 from ...tir.work.work import block_work, points_of
 from ..cost.passes import FORWARDING, LATENCY, Sweep, arithmetic_cycles, values_of

@@ -12,7 +12,7 @@ from ...tir.analysis.linear import linear
 from ...tir.expr import Var
 from ...tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ...tir.stmt import Block, IterKind
-from ...tir.target import CpuTarget
+from ...tir.target.target import CpuTarget
 from ...tir.work.work import points_of
 from ..nest import read_indices, target_of, targets_of
 from ..primitives.loops.loops import TailName

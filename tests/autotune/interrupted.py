@@ -28,7 +28,7 @@ from tilewright.autotune.log.record import Conditions, Trial, identity
 from tilewright.autotune.measure.jobs import Job, Reply, Result
 from tilewright.driver.check.clock import Clock
 from tilewright.runtime.machine.host import host_target
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from .samples import scaled
 

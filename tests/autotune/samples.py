@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.autotune.log.record import Conditions, Method, Outcome, Trial, Workload
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 

@@ -39,7 +39,7 @@ from tilewright.runtime.cuda.toolchain.compile import cuda_flags
 from tilewright.runtime.cuda.toolchain.nvrtc import Nvrtc, NvrtcNotFound
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from .samples import on_grid, scaled

@@ -22,7 +22,7 @@ from tilewright.autotune.tuning_log import TuningLog
 from tilewright.codegen.cuda.artifact import CudaArtifact
 from tilewright.runtime.cuda.device.availability import Unavailable, availability
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..schedule.nests import softmax
 from .samples import on_grid, scaled

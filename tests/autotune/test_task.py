@@ -13,7 +13,7 @@ from tilewright.autotune.space.space import Candidate, TuningSpace
 from tilewright.autotune.task import Task
 from tilewright.autotune.tune import tune
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from .places.test_executors import Instant, right
 from .samples import scaled, trial, workload

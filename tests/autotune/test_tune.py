@@ -14,7 +14,7 @@ from tilewright.autotune.tune import tune
 from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from .samples import scaled

@@ -14,7 +14,7 @@ from tilewright.cli import examination
 from tilewright.cli.settings import MEANINGS
 from tilewright.runtime.cuda.device.availability import Available, Unavailable
 from tilewright.runtime.cuda.driver.driver import describe
-from tilewright.tir import target_kinds
+from tilewright.tir.target import kinds
 
 from .conftest import Command
 
@@ -110,10 +110,10 @@ def test_doctor_lists_the_targets(
     (tmp_path / "raising.py").write_text("raise RuntimeError('no\\n  licence')")
     monkeypatch.syspath_prepend(tmp_path)
     points = tuple(
-        EntryPoint(name, f"{module}:BACKEND", target_kinds.GROUP)
+        EntryPoint(name, f"{module}:BACKEND", kinds.GROUP)
         for name, module in (("raises", "raising"), ("lacks", "no_such_module"))
     )
-    for module in (examination, target_kinds):
+    for module in (examination, kinds):
         monkeypatch.setattr(module, "package_entry_points", lambda: points)
     done = tilewright("doctor")
     assert (

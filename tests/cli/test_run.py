@@ -18,7 +18,7 @@ from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.reference.reference import evaluate
 from tilewright.runtime.machine.host import CPU_VARIABLE, is_foreign
 from tilewright.runtime.machine.timing import Timing
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from .conftest import Command
 

@@ -19,7 +19,7 @@ from tilewright.runtime.toolchain.library import Library, ffi
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 Arrays = dict[str, np.ndarray]
 Outputs = tuple[np.ndarray, ...]

@@ -12,7 +12,7 @@ from tilewright.codegen.program_artifact import ProgramArtifact, Scratch
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.errors import IRError
 from tilewright.tir.program.program import Copy, Launch, Slice, Step, Sync
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 SHAPE = (16,)
 X, W = Parameter("x", FLOAT32, SHAPE, "input"), Parameter("w", FLOAT32, SHAPE, "constant")

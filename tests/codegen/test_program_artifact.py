@@ -6,7 +6,7 @@ from tilewright.codegen.artifact import Entry, Parameter
 from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program.program import Launch, Sync
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 W, V = (Parameter(name, FLOAT32, (3,), "constant") for name in "WV")
 X, Y = Parameter("X", FLOAT32, (2,), "input"), Parameter("Y", FLOAT32, (4,), "output")

@@ -26,7 +26,7 @@ from tilewright.tir.instructions.tensor_intrinsics import (
     TensorIntrinsic,
 )
 from tilewright.tir.number import integer_range
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..schedule import programs
 from .kernels import KERNELS as BY_RULE

@@ -17,7 +17,7 @@ from tilewright.schedule.source import as_source
 from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.program.program import Copy, place_syncs
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..isas import HERE
 from ..tiny_program import SIZE, constants, expected, image, piece, tiny

@@ -10,7 +10,7 @@ from tilewright.driver.compile_ahead import CompileAhead
 from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.toolchain.compile import Units
 from tilewright.runtime.toolchain.library import SharedObject
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..tiny_program import tiny
 

@@ -22,7 +22,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.source import as_source
 from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from .. import checked_program
 from ..tiny_engine import tiny_engine

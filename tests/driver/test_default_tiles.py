@@ -10,7 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.schedule.rules.default import default_schedule
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..isas import reads_x86
 from ..schedule.programs import image_conv

@@ -25,7 +25,7 @@ from tilewright.tir.expr import Compare, Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.stmt import Store
-from tilewright.tir.target import Target, covers
+from tilewright.tir.target.target import Target, covers
 from tilewright.tir.visit import walk
 
 from ..codegen.c.emulated import need_emulator, run_emulated

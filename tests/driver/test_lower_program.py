@@ -14,7 +14,7 @@ from tilewright.tir.program.program import (
     place_syncs,
     verify_program,
 )
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ..tiny_program import K, N, constants, image, piece, tiny

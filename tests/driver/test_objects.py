@@ -29,7 +29,7 @@ from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.runtime.toolchain.compilers import find_compiler, isa_flags
 from tilewright.runtime.toolchain.library import Pointer, SharedObject
 from tilewright.schedule.rules.default import RULES, rule_for
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target.target import ISAS, Target
 
 from ..isas import reads_x86
 from ..linked import linked

@@ -10,7 +10,7 @@ from tilewright.driver.resolve_target import resolve_target
 from tilewright.runtime.cuda.device import availability
 from tilewright.runtime.cuda.device.availability import Available, NoDevice, Unavailable
 from tilewright.runtime.machine.host import host_target
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target.target import ISAS, Target
 
 from ..schedule.programs import chain
 

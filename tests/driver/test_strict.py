@@ -13,7 +13,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.instructions.tensor_intrinsics import VDPBF16PS, VPDPBUSD
 from tilewright.tir.interpreter.interpreter import interpret
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..schedule.programs import conv, in_instructions, matmul, matmul_relu, packed_dots
 from ..schedule.rules.test_rows import layer_norm, reduced

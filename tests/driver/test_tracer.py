@@ -15,7 +15,7 @@ import tilewright as tw
 from tilewright.driver.lower import lower_function
 from tilewright.tir.reference.error_bound import reference
 from tilewright.tir.stmt import Block, Role
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.visit import blocks, loads, stores
 
 from ..isas import reads_x86

@@ -40,7 +40,7 @@ from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.rules.products.contraction import ContractionRule
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 needs_cc = pytest.mark.needs_cc
 

@@ -22,7 +22,7 @@ from tilewright.graph.samples import samples
 from tilewright.runtime.machine.host import CPU_VARIABLE, host, host_target
 from tilewright.runtime.toolchain.cache import FOLDER_VARIABLE, user_cache
 from tilewright.schedule.rules.default import default_schedule
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target.target import ISAS, Target
 
 needs_cc = pytest.mark.needs_cc
 TINY = samples.tiny_model()

@@ -21,7 +21,7 @@ from tilewright.graph.samples.samples import random_model
 from tilewright.graph.types import TensorType
 from tilewright.runtime.cuda.device import availability as availability_module
 from tilewright.runtime.cuda.device.availability import Available, Unavailable
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from .transformer import encoder
 

@@ -32,7 +32,7 @@ from tilewright.graph.ops.softmax import LogSoftmax, Softmax
 from tilewright.graph.plan.plan import plan_model
 from tilewright.graph.types import TensorType
 from tilewright.tir.dtype import dtype
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 Chain = tuple[str, tuple[int, ...], tuple[Operator, ...]]
 TARGETS = ("c:scalar", "c:avx2", "c:avx512", "c:neon", "cuda:sm_90a")

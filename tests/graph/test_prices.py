@@ -13,7 +13,7 @@ from tilewright.graph.samples.samples import light_model, tiny_model
 from tilewright.schedule.estimate import estimate
 from tilewright.schedule.rules.default import rule_for
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..driver.kernels import KERNELS
 

@@ -17,7 +17,7 @@ from tilewright.graph.passes.pipeline import optimise
 from tilewright.graph.plan.plan import plan_model
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from .transformer import encoder
 

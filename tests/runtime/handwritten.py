@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.codegen.artifact import Artifact, Entry, Parameter
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 ROWS, COLUMNS = 6, 5
 

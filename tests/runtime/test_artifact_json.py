@@ -22,7 +22,7 @@ from tilewright.tir.errors import IRError
 from tilewright.tir.index_check import IndexCheck
 from tilewright.tir.parsing.json_reader import Json, Reader, parse_json
 from tilewright.tir.program.program import Copy, Launch, ProgramCheck, Slice, Sync
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 X, W = Parameter("x", FLOAT32, (4,), "input"), Parameter("w", FLOAT32, (4,), "constant")
 P, Y = Parameter("w.p", FLOAT32, (4,), "prepared"), Parameter("y", FLOAT32, (4,), "output")

@@ -16,7 +16,7 @@ from tilewright.runtime.engine.export_c import export_c
 from tilewright.runtime.engine.parts import EngineParts
 from tilewright.runtime.model.report import EngineReport, MemoryPlan
 from tilewright.tir.interpreter.interpreter import interpret
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..codegen.c.emulated import COMPILER, EMULATOR, need_emulator
 from ..tiny_program import M, N, constants, expected, image, tiny

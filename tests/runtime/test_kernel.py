@@ -20,7 +20,7 @@ from tilewright.runtime.kernel_code import Code
 from tilewright.runtime.measure.roofline import Work
 from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.target import ISAS
+from tilewright.tir.target.target import ISAS
 
 from .handwritten import COLUMNS, ROWS, artifact
 

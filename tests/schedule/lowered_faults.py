@@ -9,7 +9,7 @@ from tilewright.driver.lower import lower_function
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from .grids import products_of_warps, tiled

@@ -21,7 +21,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.instructions.tensor_intrinsics import TensorIntrinsic
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.reference.evaluate import evaluate
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.text.printer import print_stmt
 

@@ -15,7 +15,7 @@ from tilewright.schedule.trace.decisions import Decisions, Question
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.reference.evaluate import evaluate
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.verify.verify import Stage, verify
 
 from .programs import assert_replays, integers

@@ -21,7 +21,7 @@ from tilewright.schedule.errors import Kind, ScheduleError
 from tilewright.schedule.legality import completeness, dependence, loops, recurrence, tensors
 from tilewright.schedule.nest import loops_around, readers, writers
 from tilewright.schedule.primitives.blocks import reduction
-from tilewright.schedule.primitives.loops.loops import fission
+from tilewright.schedule.primitives.loops import fission
 from tilewright.schedule.primitives.storage import scope
 from tilewright.schedule.proof import prove
 from tilewright.schedule.schedule import Schedule
@@ -32,7 +32,7 @@ from tilewright.tir.interpreter.checks import InterpreterError
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.reference.error_bound import reference
 from tilewright.tir.stmt import For
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.visit import blocks
 
 PLACE = re.compile(r"(?<!\[)\((?:\w+=-?\d+(?:, )?)*\)")  # one concrete iteration

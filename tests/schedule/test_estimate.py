@@ -11,7 +11,7 @@ from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from .programs import running

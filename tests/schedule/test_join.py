@@ -13,7 +13,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.verdict import Verdict
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from .grids import Steps, block_for_each_row, warp_for_each_row

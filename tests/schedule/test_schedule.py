@@ -13,7 +13,7 @@ from tilewright.schedule.trace.decisions import Random
 from tilewright.schedule.trace.references import LoopRef
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.stmt import Tail
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from .programs import assert_replays, body_of, chain, matmul, matmul_relu, refusals
 

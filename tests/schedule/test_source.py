@@ -8,7 +8,7 @@ from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.source import ScheduleSource, as_source
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 TARGET = Target.parse("c:avx512")

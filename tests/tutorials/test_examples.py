@@ -15,7 +15,7 @@ import tilewright as tw
 from tilewright.runtime.machine.host import host
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.stmt import Parameter
-from tilewright.tir.target import covers
+from tilewright.tir.target.target import covers
 
 FOLDER = Path(__file__).resolve().parents[2] / "tutorials" / "examples"
 EXAMPLES = {path.stem: runpy.run_path(str(path)) for path in sorted(FOLDER.glob("*.py"))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..target import Target
+from ..target.target import Target
 from .tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
 from .warp_products import WARP_PRODUCTS, WarpProduct
 

@@ -25,7 +25,7 @@ from ..func import PrimFunc
 from ..intrinsics import Intrinsic
 from ..reference.array_expr import ArrayEvaluator
 from ..stmt import IterKind
-from ..target import Target, covers
+from ..target.target import Target, covers
 from ..te import te
 from ..visit import stores
 

@@ -19,7 +19,7 @@ from functools import cache
 from ..dtype import BFLOAT16, FLOAT16, FLOAT32, INT32, DType, dtype
 from ..expr import Expr
 from ..func import PrimFunc
-from ..target import Target
+from ..target.target import Target
 from ..te import te
 
 ROWS, COLUMNS = 16, 8

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright import PrimFunc, Schedule, te
 from tilewright.schedule.rules.default import rule_for
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 TARGET = "c:avx512+vnni"
 SMALL, REAL = (7, 37, 22), (1536, 1536, 1536)

@@ -29,7 +29,7 @@ from ....tir.func import PrimFunc
 from ....tir.intrinsics import FLOOR, MAX_ANY, MIN_ANY, ROUND, SCALE
 from ....tir.lowered import Reinterpret
 from ....tir.node import Node
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ....tir.visit import transform, walk
 from ...isa.isa import isa
 

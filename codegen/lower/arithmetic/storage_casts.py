@@ -27,7 +27,7 @@ from ....tir.expr import (
 from ....tir.func import PrimFunc
 from ....tir.lowered import Reinterpret
 from ....tir.node import Node
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ....tir.visit import transform
 from ...isa.isa import Isa, isa
 

@@ -11,7 +11,7 @@ from ....tir.expr import Expr, Let, Var, index
 from ....tir.func import PrimFunc
 from ....tir.node import Node
 from ....tir.stmt import NOTHING, Alloc, For, ForKind, LetStmt, Stmt, seq
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ....tir.visit import exchange, found_in, transform, walk
 
 

@@ -10,7 +10,7 @@ from ....tir.expr import Add, Call, Expr, Mul
 from ....tir.func import PrimFunc
 from ....tir.lowered import Fma
 from ....tir.node import Node
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ....tir.visit import transform
 from .exp import expand_exp
 from .exp2 import expand_exp2

@@ -16,7 +16,7 @@ from ....tir.func import PrimFunc
 from ....tir.lowered import Broadcast, Lanes, Ramp
 from ....tir.node import Node
 from ....tir.stmt import NOTHING, Alloc, For, ForKind, Prefetch, Seq, Stmt, Store, seq
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ....tir.visit import accesses, exchange, found_in, free_vars, stores, transform
 from ...isa.isa import Isa, isa
 from ...isa.selection import lanes_operation

@@ -16,7 +16,7 @@ from ....tir.instructions.tensor_match import Match, Operand, match_intrinsic
 from ....tir.instructions.warp_products import WarpProduct
 from ....tir.lowered import Broadcast, Reinterpret
 from ....tir.stmt import For, ForKind, If, Stmt, Store
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ....tir.visit import free_vars, loads, substitute
 from .vector_body import VectorBody
 from .warp_sums import warp_sum

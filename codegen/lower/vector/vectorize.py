@@ -30,7 +30,7 @@ from ....tir.func import PrimFunc
 from ....tir.lowered import Broadcast, Ramp
 from ....tir.node import Node
 from ....tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ....tir.visit import free_vars, fresh_copy, substitute, walk, with_distinct_lets
 from ...isa.isa import Isa, isa
 from ...isa.selection import is_lane_count, operation

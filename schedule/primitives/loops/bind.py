@@ -8,7 +8,7 @@ from ....tir.buffer import Buffer
 from ....tir.expr import Var
 from ....tir.func import PrimFunc
 from ....tir.stmt import ForKind
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ...legality import dependence, grid
 from ...legality.loops import check_independent, check_not_mirrored, check_serial
 from ...nest import Rewrite, allocate_below, loop_of, replace_loop

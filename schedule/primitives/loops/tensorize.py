@@ -11,7 +11,7 @@ from ....tir.expr import Var
 from ....tir.func import PrimFunc
 from ....tir.instructions.instructions import INSTRUCTIONS
 from ....tir.stmt import ForKind
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ...drawing import Arguments, ScheduleView, choose_any_loop, draw_loop
 from ...legality import tensorized as units
 from ...legality.loops import check_not_mirrored, check_serial

@@ -18,7 +18,7 @@ from ....tir.buffer import Buffer
 from ....tir.expr import Expr
 from ....tir.func import PrimFunc
 from ....tir.stmt import Block
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ...cost.grid import KernelPass
 from ...nest import buffers_read, read_indices, readers, target_of, targets_of, writers
 from ...schedule import Schedule

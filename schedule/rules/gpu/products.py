@@ -18,7 +18,7 @@ from typing import ClassVar
 from ....tir.analysis.threads import WARP
 from ....tir.func import PrimFunc
 from ....tir.stmt import IterKind
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ...cost.grid import KernelPass
 from ...nest import target_of
 from ...schedule import Schedule

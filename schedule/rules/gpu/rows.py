@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from ....tir.analysis.threads import WARP
 from ....tir.func import PrimFunc
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ....tir.work.work import points_of
 from ...cost.grid import KernelPass
 from ...nest import is_reduction, targets_of

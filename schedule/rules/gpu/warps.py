@@ -25,7 +25,7 @@ from ....tir.instructions.warp_products import (
     WarpProduct,
 )
 from ....tir.stmt import Block
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ....tir.visit import stores
 from ...cost.grid import KernelPass
 from ...library import deal_out

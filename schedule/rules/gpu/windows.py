@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from ....tir.func import PrimFunc
 from ....tir.stmt import Block, IterKind, IterVar
-from ....tir.target import Target
+from ....tir.target.target import Target
 from ....tir.visit import loads
 from ...cost.grid import KernelPass
 from ...nest import target_of

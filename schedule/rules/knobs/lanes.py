@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....tir.dtype import INT32, DType
 from ....tir.stmt import Block
-from ....tir.target import CpuTarget
+from ....tir.target.target import CpuTarget
 from ....tir.visit import loads
 from ...nest import is_reduction, targets_of
 

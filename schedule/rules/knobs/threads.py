@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....tir.target import CpuTarget
+from ....tir.target.target import CpuTarget
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from .knobs import choose

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ....tir.dtype import DType
-from ....tir.target import CpuTarget
+from ....tir.target.target import CpuTarget
 
 FMA_LATENCY = 4  # cycles until an accumulator is there again
 # of vectors and broadcasts; measured: tiles one vector wide reach half the peak where one

@@ -16,7 +16,7 @@ from ....tir.analysis.linear import linear
 from ....tir.func import PrimFunc
 from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ....tir.stmt import Block
-from ....tir.target import CpuTarget, Target
+from ....tir.target.target import CpuTarget, Target
 from ...schedule import Schedule
 from ..anchored import AnchoredRule, schedule_others
 from ..knobs.knobs import choose_tile

@@ -17,7 +17,7 @@ from ....tir.func import PrimFunc
 from ....tir.instructions.instructions import Instruction
 from ....tir.instructions.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
 from ....tir.stmt import Block
-from ....tir.target import CpuTarget, Target
+from ....tir.target.target import CpuTarget, Target
 from ....tir.visit import free_vars
 from ...nest import fixed_tensors, targets_of
 from ...schedule import Schedule

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ....tir.dtype import DType
-from ....tir.target import CpuTarget
+from ....tir.target.target import CpuTarget
 from ...schedule import Schedule
 from ..knobs.knobs import MOST_TILES, choose
 from ..knobs.tiles import FMA_LATENCY, LOADS_PER_FMA, TILE_OVERHEAD, Tile, pieces

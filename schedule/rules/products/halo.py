@@ -11,7 +11,7 @@ import math
 
 from ....tir.analysis.linear import linear
 from ....tir.stmt import Block
-from ....tir.target import CpuTarget
+from ....tir.target.target import CpuTarget
 from ....tir.visit import free_vars
 from ...nest import readers, writers
 from ...schedule import Schedule

@@ -12,7 +12,7 @@ import math
 from ....tir.analysis.linear import linear
 from ....tir.expr import Var
 from ....tir.stmt import IterKind
-from ....tir.target import CpuTarget
+from ....tir.target.target import CpuTarget
 from ....tir.visit import free_vars
 from ...nest import targets_of
 from ...schedule import Schedule

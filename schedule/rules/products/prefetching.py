@@ -15,7 +15,7 @@ from functools import partial
 from typing import Literal
 
 from ....tir.buffer import Buffer
-from ....tir.target import CpuTarget
+from ....tir.target.target import CpuTarget
 from ....tir.visit import loads
 from ...nest import targets_of
 from ...primitives.storage.prefetch import LINE_BYTES

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ....tir.expr import Var
 from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
-from ....tir.target import CpuTarget
+from ....tir.target.target import CpuTarget
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..knobs.knobs import choose, choose_copies, choose_flag

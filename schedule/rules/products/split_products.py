@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 
 from ....tir.stmt import Block
-from ....tir.target import CpuTarget
+from ....tir.target.target import CpuTarget
 from ....tir.visit import loads
 from ....tir.work.work import points_of
 from ...schedule import Schedule

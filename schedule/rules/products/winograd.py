@@ -18,7 +18,7 @@ from ....tir.buffer import Buffer, Load
 from ....tir.expr import Const, FloorDiv, Var
 from ....tir.func import PrimFunc
 from ....tir.stmt import Block
-from ....tir.target import CpuTarget, Target
+from ....tir.target.target import CpuTarget, Target
 from ....tir.visit import loads, walk
 from ....tir.work.work import points_of
 from ...legality.inline_growth import outgrown

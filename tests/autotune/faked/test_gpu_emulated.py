@@ -14,7 +14,7 @@ from tilewright.autotune.measure.lowering import write
 from tilewright.autotune.space.space import TuningSpace
 from tilewright.codegen.cuda.artifact import CudaArtifact
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...runtime.cuda.emulated_device import emulate_on_device
 

@@ -15,7 +15,7 @@ from tilewright.autotune.measure.measurement import Subject
 from tilewright.autotune.measure.worker_process import Deadlines
 from tilewright.autotune.space.space import TuningSpace
 from tilewright.codegen.cuda.artifact import CudaArtifact
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..samples import on_grid, scaled
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tilewright.autotune.log.record import Trial
 from tilewright.autotune.log.setting import Setting, by_setting, differences
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..samples import trial
 

@@ -9,7 +9,7 @@ from tilewright.autotune.log.similar import similar_walks
 from tilewright.autotune.space.decisions import Decision, GuidedWalk, decisions_of, nearest
 from tilewright.autotune.space.space import TuningSpace
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..samples import scaled, trial, workload
 

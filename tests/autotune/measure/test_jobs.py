@@ -10,7 +10,7 @@ from tilewright.autotune.measure.jobs import Job, Reply, Result
 from tilewright.autotune.measure.lowering import write
 from tilewright.autotune.measure.measurement import Subject
 from tilewright.autotune.space.space import TuningSpace
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..samples import scaled, trial
 

@@ -14,7 +14,7 @@ from tilewright.autotune.space.space import TuningSpace
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ...schedule.nests import softmax

@@ -13,7 +13,7 @@ from tilewright.autotune.report.bound import Limit, MachineBound, Roofs, roofs
 from tilewright.autotune.report.progress_table import ProgressRow, ProgressTable
 from tilewright.runtime.machine.host import host
 from tilewright.schedule.rules.default import default_schedule
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...schedule.programs import widened_matmul
 from ..samples import scaled, trial, workload

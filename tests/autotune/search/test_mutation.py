@@ -8,7 +8,7 @@ from tilewright.autotune.search.mutation import BATCH, Mutator, mutate
 from tilewright.autotune.space.decisions import Decision
 from tilewright.autotune.space.space import RandomWalk, TuningSpace, Walk
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..samples import scaled
 

@@ -13,7 +13,7 @@ from tilewright.autotune.space.space import Candidate, Point, TuningSpace, Walk
 from tilewright.driver.tuning.errors import TuneError
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..samples import scaled
 

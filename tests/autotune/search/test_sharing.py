@@ -15,7 +15,7 @@ from tilewright.autotune.search.sharing import expected_saving
 from tilewright.autotune.search.strategies import make_strategy
 from tilewright.autotune.space.space import Candidate, TuningSpace
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..samples import scaled
 

@@ -11,7 +11,7 @@ from tilewright.autotune.space.space import TuningSpace
 from tilewright.autotune.space.summary import summarise_space
 from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...driver.kernels import KERNELS
 from ..samples import scaled

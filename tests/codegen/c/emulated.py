@@ -18,7 +18,7 @@ from tilewright.codegen.c.emit import emit_function
 from tilewright.codegen.c.externs import with_externs
 from tilewright.codegen.c.frame import prelude
 from tilewright.codegen.lower.split_prepare import Prepared
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 FLAGS = ("-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-Werror")

@@ -13,7 +13,7 @@ from tilewright.codegen.c.build import build_artifact
 from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 TEXT = """
 def scaled(A: float32[4, 8], B: constant(float32[8]), C: output(float32[4, 8])):

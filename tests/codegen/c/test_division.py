@@ -11,7 +11,7 @@ from tilewright import te
 from tilewright.codegen.c.build import build_artifact
 from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 pytestmark = pytest.mark.needs_cc
 

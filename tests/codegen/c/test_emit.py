@@ -10,7 +10,7 @@ from tilewright.codegen.c.emit import emit, emit_function
 from tilewright.codegen.lower.lower import contraction, lower
 from tilewright.tir.errors import InternalError
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 BYTES = """

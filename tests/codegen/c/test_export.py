@@ -15,7 +15,7 @@ from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.runtime.toolchain.compilers import isa_flags
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program.program import Program, ProgramTensor
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...tiny_program import K, M, N, tiny
 

@@ -9,7 +9,7 @@ from tilewright.codegen.c.emit import emit
 from tilewright.codegen.c.externs import blamed
 from tilewright.codegen.lower.lower import lower, lower_to_nest
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.te.te import Tensor
 

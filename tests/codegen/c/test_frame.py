@@ -8,7 +8,7 @@ import pytest
 from tilewright.codegen.c.frame import prelude
 from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.runtime.toolchain.library import Library, ffi
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target.target import ISAS, Target
 
 pytestmark = pytest.mark.needs_cc
 

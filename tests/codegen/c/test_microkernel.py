@@ -9,7 +9,7 @@ import pytest
 from tilewright.codegen.c.build import build_artifact
 from tilewright.runtime.toolchain.compile import assembly
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...isas import reads_x86
 

@@ -9,7 +9,7 @@ from tilewright.codegen.c.program_source import (
 from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.machine.host import host_target
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...tiny_program import tiny
 

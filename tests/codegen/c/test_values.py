@@ -14,7 +14,7 @@ from tilewright.codegen.c.build import build_artifact
 from tilewright.codegen.lower.lower import lower
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 pytestmark = pytest.mark.needs_cc
 

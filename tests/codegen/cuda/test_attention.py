@@ -8,7 +8,7 @@ import pytest
 import tilewright as tw
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.tir.reference.evaluate import evaluate
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...schedule.rule_checks import Answered
 from ...schedule.rules.gpu.test_rules import online_attention

@@ -18,7 +18,7 @@ from tilewright.schedule.library import deal_out
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.visit import replace_buffers
 

@@ -13,7 +13,7 @@ from tilewright.driver.check.data import random_array
 from tilewright.runtime.cuda.device.availability import Unavailable, availability
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...schedule.rules.gpu.test_rules import PRODUCTS, ROWS
 from .test_dims import MADE as SIZED

@@ -12,7 +12,7 @@ from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.errors import TargetError
 from tilewright.tir.program.program import Program, place_syncs
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...gpu_program import branches
 from ...tiny_program import tiny

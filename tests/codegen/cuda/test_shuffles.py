@@ -18,7 +18,7 @@ from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.dtype import dtype
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ...schedule.grids import Steps, block_for_each_row, warp_for_each_row

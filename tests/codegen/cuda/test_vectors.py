@@ -15,7 +15,7 @@ from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.dtype import dtype
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 A100 = Target.parse("cuda:sm_80")

@@ -22,7 +22,7 @@ from tilewright.tir.errors import TargetError
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.instructions.warp_products import WARP_PRODUCTS
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ...schedule.grids import Steps, products_of_warps

@@ -20,7 +20,7 @@ from tilewright.schedule.trace.decisions import Decisions, Default
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.reference.evaluate import evaluate
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.te.tensor import Tensor
 

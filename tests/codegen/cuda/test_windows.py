@@ -14,7 +14,7 @@ from tilewright.runtime.cuda.emulator.report import EmulationReport
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.reference.evaluate import evaluate
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...schedule.programs import conv, image_conv, integers, pool
 from ...schedule.rule_checks import Answered

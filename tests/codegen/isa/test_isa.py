@@ -13,7 +13,7 @@ from tilewright.tir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType
 from tilewright.tir.dtype import dtype as as_dtype
 from tilewright.tir.instructions.tensor_intrinsics import TENSOR_INTRINSICS
 from tilewright.tir.intrinsics import ALL
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target.target import ISAS, Target
 
 LONGEST = 120
 X86 = ("scalar", "avx2", "avx512", "avx512+vnni+bf16")  # NEON's are compiled in test_neon.py

@@ -16,7 +16,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace.trace import Trace
 from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32, INT64
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...driver.kernels import KERNELS
 from ...schedule.programs import chain

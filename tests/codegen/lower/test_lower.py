@@ -17,7 +17,7 @@ from tilewright.tir.expr import TRUE, Call
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.stmt import Block, For, ForKind, If, Role, Stmt
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.verify.verify import Stage, verify
 from tilewright.tir.visit import blocks, loads, stores, walk
 

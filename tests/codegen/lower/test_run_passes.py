@@ -16,7 +16,7 @@ from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.stmt import For
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.verify.verify import VerificationError
 
 from ...driver.golden_kernels import GOLDEN

@@ -10,8 +10,8 @@ from tilewright.runtime.engine.format import Malformed
 from tilewright.runtime.machine.host import host_target
 from tilewright.tir.errors import IRError
 from tilewright.tir.parsing.json_reader import Reader
-from tilewright.tir.target import Target
-from tilewright.tir.target_kinds import BUILT_IN
+from tilewright.tir.target.kinds import BUILT_IN
+from tilewright.tir.target.target import Target
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)

@@ -35,7 +35,7 @@ from tilewright.tir.parsing.json_reader import Json, Reader
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.program.json import parse_program, program_text
 from tilewright.tir.program.program import Program
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 VERSION = "text 1.0"
 SECTION = "lowered.json"  # of an engine's file

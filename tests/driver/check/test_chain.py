@@ -19,7 +19,7 @@ from tilewright.driver.lower import lower_function
 from tilewright.schedule.primitives.blocks import inline
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.visit import substitute
 
 from ...tiny_program import constants, tiny

@@ -18,7 +18,7 @@ from tilewright.runtime.arrays import Array
 from tilewright.runtime.kernel import Kernel
 from tilewright.runtime.kernel_code import Code
 from tilewright.schedule.verdict import Failure, Iteration, Verdict
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 
 def scaled(factor: float, name: str = "scaled") -> tw.PrimFunc:

@@ -24,7 +24,7 @@ from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program.evaluate import evaluate_program
 from tilewright.tir.program.program import Copy, Program, place_syncs
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...checked_program import embedding, tables
 from ...tiny_program import SIZE, constants, overlapping, piece, tiny

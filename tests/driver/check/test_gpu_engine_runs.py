@@ -26,7 +26,7 @@ from tilewright.driver.compile_ahead_cuda import CompiledCuda
 from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.model.model import Model
 from tilewright.tir.program.program import Copy, Program, Step, place_syncs
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ... import gpu_program as hand
 from ...checked_program import embedding, tables

@@ -7,7 +7,7 @@ from tilewright.codegen.c.program_source import program_source
 from tilewright.driver.check.program import KernelCheck, KernelChecker, ProgramCheckError
 from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.toolchain.compile import compile_shared
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...tiny_program import tiny
 

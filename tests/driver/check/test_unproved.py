@@ -17,7 +17,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.source import as_source
 from tilewright.schedule.verdict import Verdict
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...tiny_program import constants, expected, image, tiny
 

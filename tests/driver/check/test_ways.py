@@ -28,7 +28,7 @@ from tilewright.schedule.source import as_source
 from tilewright.tir.errors import InternalError
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...schedule.programs import matmul, matmul_relu
 from ...tiny_program import constants, expected, image, tiny

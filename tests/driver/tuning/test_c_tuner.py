@@ -8,7 +8,7 @@ from tilewright.autotune.tune import tune
 from tilewright.driver.tuning.c_tuner import CTuner
 from tilewright.runtime.machine.host import CPU_VARIABLE, is_foreign
 from tilewright.tir.errors import TargetError
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...autotune.samples import scaled
 from ...isas import HERE

@@ -8,7 +8,7 @@ from tilewright.graph.kernels.algorithms import ALGORITHMS, ROUNDING_MORE, Algor
 from tilewright.graph.kernels.fused_kernel import FusedKernel, KernelOperand, KernelStep
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.types import TensorType
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 CPU, GPU = Target.parse("c:avx512"), Target.parse("cuda:sm_90a")
 RELU = FusedKernel(

@@ -16,7 +16,7 @@ from tilewright.graph.plan.fusion import fuse
 from tilewright.graph.plan.pricing import Pricer
 from tilewright.graph.types import TensorType
 from tilewright.tir.reference.evaluate import evaluate
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 Array = np.ndarray

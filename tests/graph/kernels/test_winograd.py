@@ -33,7 +33,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.reference.error_bound import reference
 from tilewright.tir.reference.evaluate import evaluate
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...schedule.rule_checks import Answered, check
 

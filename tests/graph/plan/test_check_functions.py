@@ -26,7 +26,7 @@ from tilewright.graph.plan.plan import plan_model
 from tilewright.graph.types import TensorType
 from tilewright.tir.errors import InternalError
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 TARGET = Target.parse("c:avx2")

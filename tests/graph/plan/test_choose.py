@@ -28,7 +28,7 @@ from tilewright.schedule.estimate import estimate
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.program.evaluate import evaluate_program
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.text.canonical import workload_key
 
 TARGET = Target.parse("c:avx512")

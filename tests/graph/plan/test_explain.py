@@ -20,7 +20,7 @@ from tilewright.graph.plan.plan import plan_model
 from tilewright.graph.types import TensorType
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 TARGET = Target.parse("c:avx512")
 

@@ -29,7 +29,7 @@ from tilewright.graph.types import Array, Splat, TensorType
 from tilewright.tir.index_check import IndexCheck
 from tilewright.tir.program.evaluate import evaluate_program, interpret_with_checks
 from tilewright.tir.program.program import Copy, Launch, place_syncs, verify_program
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 TARGET = Target.parse("c:avx512")

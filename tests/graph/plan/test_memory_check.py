@@ -22,7 +22,7 @@ from tilewright.graph.plan.pricing import Pricer
 from tilewright.graph.types import TensorType
 from tilewright.tir.errors import InternalError
 from tilewright.tir.program.program import Program, Slice, Step
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 BYTES = 1024
 HINT = "\n  Hint: this is a defect of tilewright; please report it with the program that led here."

@@ -15,7 +15,7 @@ from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.samples import samples
 from tilewright.graph.types import Splat, TensorType
 from tilewright.tir.program.evaluate import evaluate_program
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 TARGET = Target.parse("c:avx512")
 MODELS = [

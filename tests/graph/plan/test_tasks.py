@@ -17,7 +17,7 @@ from tilewright.graph.samples.samples import tiny_model
 from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.text.canonical import workload_key
 
 

@@ -17,7 +17,7 @@ from tilewright.runtime.arrays import address
 from tilewright.runtime.cpu.pool import pool_object, pool_run, pool_source
 from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.runtime.toolchain.library import Library, Pointer, ffi
-from tilewright.tir.target import ISAS
+from tilewright.tir.target.target import ISAS
 
 pytestmark = pytest.mark.needs_cc
 

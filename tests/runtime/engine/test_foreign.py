@@ -17,7 +17,7 @@ from tilewright.runtime.engine.export_c import ExportError
 from tilewright.runtime.machine.host import CPU_VARIABLE, host, is_foreign
 from tilewright.runtime.toolchain.compile import assembly
 from tilewright.tir.errors import TargetError
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...schedule.programs import chain
 from ...tiny_engine import tiny_engine

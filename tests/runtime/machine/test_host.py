@@ -16,7 +16,7 @@ from tilewright.runtime.machine.host import (
     read_host,
     why_not_run,
 )
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 INTEL = """\
 processor\t: 0

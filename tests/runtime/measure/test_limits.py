@@ -22,7 +22,7 @@ from tilewright.tir.instructions.tensor_intrinsics import (
     TENSOR_INTRINSICS,
     tensor_intrinsic,
 )
-from tilewright.tir.target import Target, covers
+from tilewright.tir.target.target import Target, covers
 
 FOUND = Limits(
     isa="avx2",

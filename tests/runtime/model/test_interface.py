@@ -11,7 +11,7 @@ from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.runtime.arrays import ArgumentTypeError, ArgumentValueError
 from tilewright.runtime.model.interface import Interface
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.target import ISAS
+from tilewright.tir.target.target import ISAS
 
 A, B = (Parameter(name, FLOAT32, (2,), "input") for name in ("first", "second"))
 Y, Z = (Parameter(name, FLOAT32, (3,), "output") for name in ("y", "z"))

@@ -20,7 +20,7 @@ from tilewright.runtime.toolchain.compile import (
 )
 from tilewright.runtime.toolchain.compilers import find_compiler
 from tilewright.runtime.toolchain.library import Library
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...linked import linked
 
@@ -193,7 +193,7 @@ def test_two_processes_that_compile_one_source_leave_one_entry(tmp_path: Path) -
         "from tilewright.runtime.toolchain.cache import Cache\n"
         "from tilewright.runtime.toolchain.compile import compile_shared\n"
         "from tilewright.runtime.toolchain.library import Library\n"
-        "from tilewright.tir.target import Target\n"
+        "from tilewright.tir.target.target import Target\n"
         "cache = Cache(Path(sys.argv[1]))\n"
         "shared = compile_shared(sys.argv[2], Target.parse('c:scalar'), cache=cache)\n"
         "assert Library(shared, name='f').entry('answer', 'tw_count')() == 42\n"
@@ -298,7 +298,7 @@ import resource, signal, sys
 from tilewright.runtime.toolchain.cache import Cache
 from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.runtime.files.disk import DiskFull
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)

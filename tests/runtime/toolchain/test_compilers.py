@@ -15,7 +15,7 @@ from tilewright.runtime.toolchain.compilers import (
     isa_flags,
     link_flags,
 )
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target.target import ISAS, Target
 
 
 def script(folder: Path, name: str, text: str) -> Path:

@@ -10,7 +10,7 @@ from tilewright.runtime.toolchain.compile import CompileFailed, compile_shared
 from tilewright.runtime.toolchain.compilers import Compiler, compile_flags, find_compiler
 from tilewright.runtime.toolchain.headers import compiled_form, precompiled_header
 from tilewright.runtime.toolchain.library import Library
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 AVX2 = Target.parse("c:avx2")
 SOURCE = "#include <immintrin.h>\nint answer(void) { return 42; }\n"

@@ -14,7 +14,7 @@ from tilewright.runtime.toolchain.cache import Cache
 from tilewright.runtime.toolchain.compile import Units, compile_shared
 from tilewright.runtime.toolchain.library import Library, LibraryError, SharedObject
 from tilewright.tir.errors import TargetError
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target.target import ISAS, Target
 
 SOURCE = "int answer(void) { return 42; }\n"
 

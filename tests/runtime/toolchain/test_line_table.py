@@ -7,7 +7,7 @@ import pytest
 from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.runtime.toolchain.elf import section, symbols
 from tilewright.runtime.toolchain.line_table import LineTable
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 pytestmark = [
     pytest.mark.needs_cc,

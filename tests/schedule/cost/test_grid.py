@@ -11,7 +11,7 @@ from tilewright.schedule.estimate import estimate
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.instructions.warp_products import WARP_PRODUCTS
-from tilewright.tir.target import GpuTarget, Target
+from tilewright.tir.target.target import GpuTarget, Target
 from tilewright.tir.te import te
 
 from ..grids import products_of_warps

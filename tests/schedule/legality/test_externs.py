@@ -19,7 +19,7 @@ from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.verify.verify import Stage, verify
 from tilewright.tir.visit import replace_buffers

@@ -22,7 +22,7 @@ from tilewright.tir.instructions.warp_products import WARP_PRODUCTS
 from tilewright.tir.node import Node
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.stmt import For
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.text.equal import equal
 from tilewright.tir.visit import transform

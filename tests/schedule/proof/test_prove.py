@@ -1,4 +1,6 @@
-"""The proof finds right nests right, wrong ones wrong, and says which property and which iterations."""
+"""The proof finds right nests right, wrong ones wrong, and says which property and which
+iterations.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import InterpreterError, interpret
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.reference.evaluate import evaluate
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ..nests import NESTS, PackedNest, canonical, nest, packed

@@ -14,7 +14,7 @@ from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.rules.default import default_schedule, rule_for
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ..rule_checks import Answered, check

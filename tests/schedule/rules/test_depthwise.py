@@ -18,7 +18,7 @@ from tilewright.schedule.trace.decisions import Random
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.reference.error_bound import reference
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from .test_rules import TARGETS, check

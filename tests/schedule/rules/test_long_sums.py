@@ -16,7 +16,7 @@ from tilewright.schedule.rules.products import split_products
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.stmt import Block, For, IterKind, Stmt
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.visit import free_vars
 

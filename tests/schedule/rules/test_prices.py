@@ -20,7 +20,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.instructions.instructions import Instruction
 from tilewright.tir.instructions.tensor_intrinsics import TENSOR_INTRINSICS
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..programs import chain, matmul, matmul_relu, running
 

@@ -17,7 +17,7 @@ from tilewright.schedule.rules.shape.row_groups import RowGroup, row_axis, row_g
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.reference.error_bound import reference
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ..programs import farthest, matmul, moments

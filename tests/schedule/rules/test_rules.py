@@ -18,7 +18,7 @@ from tilewright.schedule.trace.decisions import Random
 from tilewright.tir.dtype import FLOAT32, FLOAT64
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target.target import ISAS, Target
 from tilewright.tir.te import te
 
 from ..programs import braid, cell, chain, conv, matmul, matmul_relu, pool, running, wave

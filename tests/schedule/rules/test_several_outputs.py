@@ -9,7 +9,7 @@ import pytest
 from tilewright.schedule.rules.default import rule_for
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ..rule_checks import check

@@ -16,7 +16,7 @@ from tilewright.schedule.rules.strided import GATHER_CYCLES
 from tilewright.schedule.trace.decisions import Random
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.work.work import points_of
 

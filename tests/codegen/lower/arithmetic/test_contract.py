@@ -10,7 +10,7 @@ from tilewright.codegen.lower.lower import contraction
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 
 def function(expression: str, kind: str = "float32") -> PrimFunc:

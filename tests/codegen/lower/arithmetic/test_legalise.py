@@ -11,7 +11,7 @@ from tilewright.tir.errors import InternalError
 from tilewright.tir.expr import NE, Call
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target.target import ISAS, Target
 from tilewright.tir.te import te
 from tilewright.tir.visit import walk
 

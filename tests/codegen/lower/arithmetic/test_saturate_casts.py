@@ -16,7 +16,7 @@ from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.stmt import Store
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.text.printer import print_stmt
 from tilewright.tir.visit import stores
 

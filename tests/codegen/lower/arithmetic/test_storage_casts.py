@@ -17,7 +17,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.reference.evaluate import evaluate
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target.target import ISAS, Target
 from tilewright.tir.text.printer import print_stmt
 from tilewright.tir.visit import stores
 

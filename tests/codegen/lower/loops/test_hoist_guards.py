@@ -20,7 +20,7 @@ from tilewright.tir.parsing.parser import parse
 from tilewright.tir.reference.array_expr import evaluate_expr
 from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.stmt import Alloc, Block, For, If, Role, Seq, Stmt
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.verify.verify import Stage, verify
 from tilewright.tir.work.work import operations

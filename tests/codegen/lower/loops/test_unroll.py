@@ -8,7 +8,7 @@ from tilewright.codegen.lower.loops.unroll import Unroll
 from tilewright.tir.errors import TargetError
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.stmt import Alloc, For
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.visit import walk
 
 AVX2 = Target.parse("c:avx2")

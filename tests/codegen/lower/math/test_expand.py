@@ -12,7 +12,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.lowered import Fma
 from tilewright.tir.reference.evaluate import evaluate
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.visit import walk
 

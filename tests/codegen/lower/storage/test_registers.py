@@ -7,7 +7,7 @@ import pytest
 from tilewright.codegen.lower.storage.registers import Registers
 from tilewright.tir.errors import TargetError
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 AVX512 = Target.parse("c:avx512")
 

@@ -20,7 +20,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tir.errors import TargetError
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.text.equal import equal
 from tilewright.tir.verify.verify import Stage, verify
 

@@ -11,7 +11,7 @@ from tilewright.codegen.lower.threads.copy_at_once import CopyAtOnce
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.text.equal import equal
 

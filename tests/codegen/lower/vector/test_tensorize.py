@@ -22,7 +22,7 @@ from tilewright.tir.instructions.tensor_intrinsics import (
 )
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target, covers
+from tilewright.tir.target.target import Target, covers
 from tilewright.tir.text.printer import print_stmt
 
 from ...conftest import run_artifact

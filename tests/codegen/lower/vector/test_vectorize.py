@@ -11,7 +11,7 @@ import pytest
 from tilewright.codegen.lower.vector.vectorize import Vectorize
 from tilewright.tir.errors import TargetError
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 
 def vectorized(text: str, target: str = "c:avx512") -> str:

@@ -14,7 +14,7 @@ from tilewright.codegen.lower.vector.wide_accesses import WideAccesses, divisor
 from tilewright.tir.analysis.linear import linear
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.verify.verify import Stage, verify
 from tilewright.tir.visit import stores
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.runtime.cuda.driver.architecture import capability_of, runs_on
-from tilewright.tir.gpu import GPUS
+from tilewright.tir.target.gpu import GPUS
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tilewright.codegen.artifact import Parameter
 from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Part
 from tilewright.runtime.cuda.emulator.emulated_code import EmulatedCode, EmulationFailed
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 RACE = """\
 extern "C" __global__ void __launch_bounds__(4)

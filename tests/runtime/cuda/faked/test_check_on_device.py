@@ -19,7 +19,7 @@ from tilewright.runtime.cuda.toolchain.compile import Cubin
 from tilewright.runtime.kernel import Kernel
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ..fake_driver import FakeDriver

@@ -17,7 +17,7 @@ from tilewright.runtime.cuda.device.loaded import Loaded
 from tilewright.runtime.cuda.driver.errors import LaunchError
 from tilewright.runtime.machine.timing import measure
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ..fake_driver import FakeDriver
 

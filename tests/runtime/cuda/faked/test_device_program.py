@@ -25,7 +25,7 @@ from tilewright.tir.dtype import UINT64
 from tilewright.tir.errors import TargetError
 from tilewright.tir.index_check import IndexCheck
 from tilewright.tir.program.program import Copy, Slice
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ....gpu_program import KERNELS, N, branches, passed_on, piece, program
 from ..fake_driver import FakeDriver

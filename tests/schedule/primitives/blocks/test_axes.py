@@ -7,7 +7,7 @@ from collections.abc import Callable
 import tilewright as tw
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ...programs import body_of, chain, conv, matmul, matmul_relu, refusals, running, scheduled

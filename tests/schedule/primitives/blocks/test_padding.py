@@ -15,7 +15,7 @@ from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.text.equal import equal
 from tilewright.tir.text.printer import print_stmt

@@ -15,7 +15,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import ParseError, parse
 from tilewright.tir.stmt import For
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.text.canonical import canonical_print, workload_key
 from tilewright.tir.text.equal import equal

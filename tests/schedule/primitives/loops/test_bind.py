@@ -12,7 +12,7 @@ from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.stmt import AXES
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...grids import Steps, flat, rows_shared, tiled
 from ...programs import blur, body_of, chain, matmul, matmul_relu, refusals, scheduled

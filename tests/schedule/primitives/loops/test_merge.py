@@ -12,7 +12,7 @@ import pytest
 import tilewright as tw
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ...programs import blur, body_of, chain, matmul_relu, moments, refusals, scheduled

@@ -10,7 +10,7 @@ import tilewright as tw
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ...programs import assert_meaning_kept, body_of, chain, refusals, scheduled

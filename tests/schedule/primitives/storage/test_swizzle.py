@@ -13,7 +13,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 from tilewright.tir.text.equal import equal
 

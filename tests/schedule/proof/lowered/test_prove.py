@@ -12,7 +12,7 @@ from tilewright.schedule.proof.lowered import shares
 from tilewright.schedule.proof.lowered.prove import prove_lowered
 from tilewright.schedule.verdict import Verdict
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.verify.verify import Stage, verify
 
 from ....driver.golden_kernels import GOLDEN

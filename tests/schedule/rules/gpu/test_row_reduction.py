@@ -17,7 +17,7 @@ from tilewright.schedule.trace.decisions import Random
 from tilewright.tir.dtype import dtype
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ...programs import farthest

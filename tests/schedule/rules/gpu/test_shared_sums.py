@@ -11,7 +11,7 @@ import tilewright as tw
 from tilewright.schedule.rules.gpu.shared_sums import WARPS, has_shared_sums
 from tilewright.schedule.trace.decisions import Random
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ...programs import gelu_matmul, matmul, matmul_relu

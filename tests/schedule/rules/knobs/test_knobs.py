@@ -14,7 +14,7 @@ from tilewright.autotune.space.space import TuningSpace
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.trace.decisions import Question, Random
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ....driver.kernels import KERNELS

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.schedule.rules.default import default_schedule
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ...programs import image_conv, matmul

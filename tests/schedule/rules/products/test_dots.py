@@ -16,7 +16,7 @@ from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule, rule_for
 from tilewright.schedule.trace.decisions import Random
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target, covers
+from tilewright.tir.target.target import Target, covers
 from tilewright.tir.te import te
 
 from ...programs import assert_meaning_kept, assert_replays

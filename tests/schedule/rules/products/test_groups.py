@@ -19,7 +19,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace.decisions import Random
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.reference.error_bound import reference
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...programs import conv
 from ..test_rules import TARGETS, check

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 
 from ...programs import conv
 from ...rule_checks import check

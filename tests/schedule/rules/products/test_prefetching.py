@@ -12,7 +12,7 @@ from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.rules.products.prefetching import PREFETCH_STEPS, spacing
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ...programs import conv, matmul, matmul_relu

@@ -20,7 +20,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.node import Node
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.stmt import Block, Store
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.visit import transform, walk
 
 from ....driver.kernels import KERNELS

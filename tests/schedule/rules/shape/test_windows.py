@@ -7,7 +7,7 @@ import pytest
 from tilewright.schedule.estimate import estimate
 from tilewright.schedule.rules.shape.windows import is_depthwise, is_pool
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.target import Target
+from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 from ...programs import pool

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from ..errors import TargetError, known_names
 from .cpu import CPUS
-from .errors import TargetError, known_names
 from .gpu import GPUS
-from .target_kinds import BUILT_IN, GROUP, is_kind
+from .kinds import BUILT_IN, GROUP, is_kind
 
 # what some machines of an instruction set have beside it
 FEATURES = {"vnni": "avx512", "bf16": "avx512"}

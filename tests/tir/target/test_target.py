@@ -1,4 +1,4 @@
-"""tir/target.py: targets are pure values with names."""
+"""tir/target/target.py: targets are pure values with names."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from tilewright.tir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, dtype
 from tilewright.tir.errors import TargetError, TargetTypeError
-from tilewright.tir.gpu import GPUS
-from tilewright.tir.target import ISAS, CpuTarget, GpuTarget, Target, covers, named
+from tilewright.tir.target.gpu import GPUS
+from tilewright.tir.target.target import ISAS, CpuTarget, GpuTarget, Target, covers, named
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from typing import Self
 
+from ..dtype import BFLOAT16, FLOAT16, FLOAT32, DType, dtype
+from ..errors import TargetError, TargetTypeError, known_names
+from ..parsing.json_reader import Json
 from .cpu import CPUS, CpuModel
-from .dtype import BFLOAT16, FLOAT16, FLOAT32, DType, dtype
-from .errors import TargetError, TargetTypeError, known_names
 from .gpu import GPUS, GpuLimits, GpuRates
-from .parsing.json_reader import Json
-from .target_names import check_names, names_gpu
+from .names import check_names, names_gpu
 
 _HERE = ("c", "cuda")  # those whose machine is this one where none is named
 
@@ -25,11 +25,11 @@ class Target:
     Target("cuda", "sm_90a")    ->   GpuTarget(kind="cuda", isa="sm_90a")
 
     kind: the back end: "c" compiles, "cuda" compiles for a GPU, "python" interprets, "null" lowers
-    and prices but runs nothing; or that of a package that brings one (tir/target_kinds.py).
+    and prices but runs nothing; or that of a package that brings one (tir/target/kinds.py).
     isa: "scalar", "avx2" (AVX2 with FMA), "avx512" (AVX-512 F, BW, DQ and VL) or "neon" (of 64-bit
-    ARM); of a GPU its architecture, such as "sm_90a" (tir/gpu.py). Where a target of "c" or "cuda"
-    names none it is open: it means the machine that it is used on, and whoever may look at that
-    completes it (driver/resolve_target.py). Other kinds take "scalar".
+    ARM); of a GPU its architecture, such as "sm_90a" (tir/target/gpu.py). Where a target of "c" or
+    "cuda" names none it is open: it means the machine that it is used on, and whoever may look at
+    that completes it (driver/resolve_target.py). Other kinds take "scalar".
     features: what the machine has beside it: "vnni" (AVX512-VNNI, products of bytes), "bf16"
     (AVX512-BF16, products of bfloat16).
     threads: what schedules are chosen for; a run may use another number.
@@ -172,7 +172,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuTarget(Target):
-    """A target whose code runs on a CPU, with its machine (tir/cpu.py).
+    """A target whose code runs on a CPU, with its machine (tir/target/cpu.py).
 
     vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a
     core starts per cycle. clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared),
@@ -211,7 +211,8 @@ class CpuTarget(Target):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuTarget(Target):
     """A target whose code runs on a GPU, with the rates of a board of its architecture, or of the
-    one that a caller means: the fields of GpuRates (tir/gpu.py). The limits are the architecture's.
+    one that a caller means: the fields of GpuRates (tir/target/gpu.py). The limits are those of
+    the architecture.
     """
 
     gflops: float = 0.0

@@ -1,0 +1,6 @@
+"""What code is compiled for, as pure values: kinds, instruction sets, machines, limits."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )
