@@ -24,7 +24,7 @@ from .forms.families import Families
 from .forms.nest import Access, Nest
 from .forms.statements import plain_statement
 from .relations.pairing import Pairs, Tagged
-from .relations.sets import IN, OUT, Sets
+from .relations.sets import Sets
 from .relations.shortcuts import all_implied, earlier_run, same_cell_same_element
 from .relations.witness import Finding, element_text, iteration, runs_of
 
@@ -165,36 +165,41 @@ def _written(sets: Sets, writes: Sequence[Tagged], reads: Sequence[Tagged]) -> l
 
 
 def reaching(sets: Sets, writes: Sequence[Tagged], reads: Sequence[Tagged]) -> Reaching:
-    """Exact dataflow of one buffer: the last write before each read of a cell."""
+    """Exact dataflow of one buffer: the last write before each read of a cell.
+
+    It is the latest of the times at which writes set the cell. isl's own dataflow is not asked: of
+    two writes in one iteration, where only the first recurs, it named the first (islpy 2026.2.2).
+    """
     depth = max(len(t.statement.loops) for t in (*writes, *reads))
-    sources = _named("W", writes)
-    sinks = _named("R", reads)
-    access = isl.UnionAccessInfo.from_sink(_accesses(sets, sinks))
-    access = access.set_must_source(_accesses(sets, sources))
-    times = [sets.time(t.statement, name, depth, 1) for name, t in sources.items()]
-    times += [sets.time(t.statement, name, depth, 0) for name, t in sinks.items()]
-    flow = access.set_schedule_map(_union(times)).compute_flow()
-    lost = _sets_of(flow.get_must_no_source().domain())
-    unwritten = tuple((sinks[runs.get_tuple_name()], runs) for runs in lost if not sets.empty(runs))
-    reaches = tuple(
-        Reach(sources[runs.get_tuple_name(IN)], sinks[runs.get_tuple_name(OUT)], runs)
-        for runs in _maps_of(flow.get_must_dependence())
-    )
-    return Reaching(reaches, unwritten)
+    times = {f"W{n}": sets.time(t.statement, f"W{n}", depth, 1) for n, t in enumerate(writes)}
+    stored = [_cells(sets, t, f"W{n}").reverse() for n, t in enumerate(writes)]
+    set_at = _union([cells.apply_range(times[f"W{n}"]) for n, cells in enumerate(stored)])
+    reaches, unwritten = [], []
+    for n, read in enumerate(reads):
+        cells = _cells(sets, read, f"R{n}")
+        now = sets.time(read.statement, f"R{n}", depth, 0)
+        before = now.apply_range(isl.Map.lex_gt(now.get_space().range()))
+        last = cells.apply_range(set_at).intersect(before).lexmax()
+        lost = cells.domain().subtract(last.domain())
+        if not sets.empty(lost):
+            unwritten.append((read, lost))
+        for number, write in enumerate(writes):
+            runs = times[f"W{number}"].apply_range(last.reverse())
+            if not sets.empty(runs):
+                reaches.append(Reach(write, read, runs))
+    return Reaching(tuple(reaches), tuple(unwritten))
 
 
-def _named(letter: str, tagged: Iterable[Tagged]) -> dict[str, Tagged]:
-    """A name for each access, for isl."""
-    return {f"{letter}{number}": item for number, item in enumerate(tagged)}
+def _cells(sets: Sets, tagged: Tagged, name: str) -> isl.Map:
+    """The cell that each run accesses."""
+    return sets.image(tagged.statement, tagged.access.where, tagged.access.cell, name, "B")
 
 
-def _accesses(sets: Sets, named: Mapping[str, Tagged]) -> isl.UnionMap:
-    return _union(
-        [
-            sets.image(t.statement, t.access.where, t.access.cell, name, "B")
-            for name, t in named.items()
-        ]
-    )
+def _union(maps: Sequence[isl.Map]) -> isl.Map:
+    result = maps[0]
+    for other in maps[1:]:
+        result = result.union(other)
+    return result
 
 
 def shown(sets: Sets, writes: Sequence[Tagged], read: Tagged) -> bool:
@@ -233,23 +238,6 @@ def _written_before(sets: Sets, right: Sequence[Tagged], read: Tagged) -> bool:
         return False
     sets.questions += 1
     return bool(sets.domain(statement, read.access.where).is_subset(covered))
-
-
-def _union(maps: Sequence[isl.Map]) -> isl.UnionMap:
-    result = maps[0].to_union_map()
-    for item in maps[1:]:
-        result = result.union(item.to_union_map())
-    return result
-
-
-def _maps_of(union: isl.UnionMap) -> list[isl.Map]:
-    listed = union.get_map_list()
-    return [listed.get_at(n) for n in range(listed.n_map())]
-
-
-def _sets_of(union: isl.UnionSet) -> list[isl.Set]:
-    listed = union.get_set_list()
-    return [listed.get_at(n) for n in range(listed.n_set())]
 
 
 def _wrong_element(sets: Sets, write: Tagged, read: Tagged, runs: isl.Map) -> Finding | None:

@@ -107,19 +107,19 @@ PLANTED: dict[str, tuple[str, PrimFunc, str, str]] = {
             ),
         ),
         "P2",
-        "block 'Y' needs B[6, 3], but B[0, 3] holds B[8, 3]; B(i=8, j=3) and Y(i=8, j=3)",
+        "block 'Y' needs B[0, 0], but B[0, 0] holds B[2, 0]; B(i=2, j=0) and Y(i=2, j=0)",
     ),
     "wrong halo": (
         "halo",
         edited("halo", ("for h in range(6)", "for h in range(5)")),
         "P2",
-        "block 'C' needs P[5, 0], but nothing was stored to P[5, 0] before; C(t=0, c=0, h=3, r=2, s=0, v=0)",
+        "block 'C' needs P[9, 9], but nothing was stored to P[5, 9] before; C(t=1, c=1, h=3, r=2, s=2, v=7)",
     ),
     "wrong packing index": (
         "packed",
         edited("packed", ("P[vj // 8, vk, vj % 8]", "P[vj // 8, vk, (vj + 1) % 8]")),
         "P2",
-        "block 'C' needs P[1, 3, 0], but P[1, 3, 1] holds P[1, 3, 1]",
+        "block 'C' needs P[0, 0, 7], but P[0, 0, 0] holds P[0, 0, 0]",
     ),
     "copy out dropped before a later load": (
         "packed",

@@ -216,12 +216,12 @@ PLANTED: dict[str, tuple[list[str], str, str]] = {
     "before its input": (
         HEAD[:3] + CALL + HEAD[3:] + TAIL,
         "P2",
-        "block 'S' needs D[0, 0], but nothing was stored to D[0, 0] before",
+        "block 'S' needs D[4, 6], but nothing was stored to D[4, 6] before",
     ),
     "after its reader": (
         HEAD + TAIL + CALL,
         "P2",
-        "block 'Y' needs S[0, 0], but nothing was stored to S[0, 0] before",
+        "block 'Y' needs S[4, 6], but nothing was stored to S[4, 6] before",
     ),
     "never": (HEAD + TAIL, "P1", "of block 'S' never runs"),
     "twice": (
@@ -257,7 +257,7 @@ PLANTED: dict[str, tuple[list[str], str, str]] = {
     "a part of its input": (
         [HEAD[0], *HEAD[1:3], HEAD[3].replace("5", "4"), *HEAD[4:], *CALL, *TAIL],
         "P2",
-        "block 'S' needs D[4, 0], but nothing was stored to D[4, 0] before",
+        "block 'S' needs D[4, 6], but nothing was stored to D[4, 6] before",
     ),
     "stored to afterwards": (
         [*HEAD, *CALL, *SPOILT, *TAIL],

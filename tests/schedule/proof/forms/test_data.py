@@ -175,7 +175,7 @@ PLANTED: dict[str, tuple[PrimFunc, str, str]] = {
     "another column": (
         edited((", 7), 0), vj]", ", 7), 0), 4 - vj]")),
         "unknown",
-        "it may be that P2: block 'Y' needs S[0, 1], but S[0, 3] holds S[0, 3]",
+        "it may be that P2: block 'Y' needs S[0, 0], but S[0, 4] holds S[0, 4]",
     ),
     "no data": (
         edited(('max(min(cast(N[vi], "int64"), 7), 0)', "vi")),
@@ -185,7 +185,7 @@ PLANTED: dict[str, tuple[PrimFunc, str, str]] = {
     "table not begun": (
         in_order("Y", "S"),
         "unknown",
-        "it may be that P2: block 'Y' needs S[0, 0], but nothing was stored to S[0, 0] before",
+        "it may be that P2: block 'Y' needs S[7, 4], but nothing was stored to S[7, 4] before",
     ),
     "table half made": (
         parse(
@@ -204,7 +204,7 @@ PLANTED: dict[str, tuple[PrimFunc, str, str]] = {
             )
         ),
         "unknown",
-        "but nothing was stored to S[1, 0] before",
+        "but nothing was stored to S[7, 4] before",
     ),
 }
 
