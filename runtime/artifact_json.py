@@ -15,7 +15,7 @@ from ..codegen.program_artifact import EmittedProgram, ProgramArtifact, Scratch,
 from ..tir.dtype import UINT64
 from ..tir.errors import IRError
 from ..tir.index_check import IndexCheck
-from ..tir.parsing.json_reader import Json, Reader, cut_line
+from ..tir.json_reader import Json, Reader, cut_line
 from ..tir.program.json import launch_from_json, step_from_json, step_to_json
 from ..tir.program.program import Launch
 from ..tir.target.gpu import GpuRates

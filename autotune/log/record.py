@@ -18,7 +18,7 @@ from typing import Literal
 from ...schedule.trace.trace import Trace
 from ...tir.errors import TilewrightError
 from ...tir.func import PrimFunc
-from ...tir.parsing.json_reader import Json, Reader, parse_json
+from ...tir.json_reader import Json, Reader, parse_json
 from ...tir.text.canonical import canonical_print, workload_key
 from ..errors import RecordError
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ...tir.parsing.json_reader import Json
+from ...tir.json_reader import Json
 from ...tir.target.names import names_gpu
 from .record import Conditions, Trial
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...tir.parsing.json_reader import Json
+from ...tir.json_reader import Json
 from ..space.decisions import decisions_of
 from .choice import best_trial
 from .file import Contents

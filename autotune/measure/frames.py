@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from ...tir.parsing.json_reader import Json
+from ...tir.json_reader import Json
 
 _HEAD = struct.Struct("<II")  # bytes of the JSON text, number of blobs
 _SIZE = struct.Struct("<Q")

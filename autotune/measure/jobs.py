@@ -13,7 +13,7 @@ from math import inf
 from ...codegen.artifact import Written
 from ...driver.backends.table import tuner_of
 from ...runtime.artifact_json import target_from_json
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ...tir.target.target import Target
 from ..log.record import Conditions, Outcome, conditions_from_json, conditions_to_json, outcome_of
 from .frames import Frame, decode, encode

@@ -18,7 +18,7 @@ from ...driver.tuning.tuner import Compiled
 from ...runtime.machine.host import allowed_cpus
 from ...runtime.toolchain.compile import CompileTimedOut
 from ...tir.errors import TilewrightError
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ...tir.target.target import Target
 from ..log.conditions import conditions
 from .calibration import DRIFT, Calibration

@@ -31,7 +31,7 @@ from ...driver.tuning.runner import Call, Runner
 from ...runtime.artifact_json import kind_from_json
 from ...runtime.machine.timing import Sampler
 from ...tir.errors import TilewrightError
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ..log.record import Outcome
 from .bench import Bench, Benches
 from .frames import Frame, encode, read_frame

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import IO
 
 from ...driver.check.clock import Clock
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ..log.record import Outcome, outcome_of
 from .frames import Frame, decode, encode
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...runtime.artifact_json import target_from_json
 from ...schedule.errors import ScheduleError
 from ...schedule.schedule import Schedule
-from ...tir.parsing.json_reader import Reader
+from ...tir.json_reader import Reader
 from ...tir.parsing.parser import parse
 from ..log.record import Trial, Workload
 from .cost_model import MEMBERS, fit_cost_model

@@ -16,7 +16,7 @@ from ...schedule.schedule import Schedule
 from ...tir.errors import TilewrightError
 from ...tir.func import PrimFunc
 from ...tir.instructions.warp_products import WARP_PRODUCTS
-from ...tir.parsing.json_reader import Reader
+from ...tir.json_reader import Reader
 from ...tir.target.target import GpuTarget
 from ...tir.work.work import bytes_moved, operations
 from ..log.record import Trial

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ...runtime.engine.engine_code import EngineCode, Sections
 from ...runtime.engine.parts import EngineParts
-from ...tir.parsing.json_reader import Reader
+from ...tir.json_reader import Reader
 from ...tir.target.target import Target
 from ..jobs import KernelJob, ProgramJob
 

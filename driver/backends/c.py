@@ -9,7 +9,7 @@ from ...runtime.engine.cpu_code import CpuCode
 from ...runtime.engine.engine_code import Sections
 from ...runtime.engine.parts import EngineParts
 from ...runtime.machine.host import host_target, why_not_run
-from ...tir.parsing.json_reader import Reader
+from ...tir.json_reader import Reader
 from ...tir.target.target import Target
 from ..jobs import KernelJob, ProgramJob
 from .backend import Backend, given_over

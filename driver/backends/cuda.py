@@ -9,7 +9,7 @@ from ...runtime.cuda.device import availability
 from ...runtime.engine.engine_code import Sections
 from ...runtime.engine.gpu_code import GpuCode
 from ...runtime.engine.parts import EngineParts
-from ...tir.parsing.json_reader import Reader
+from ...tir.json_reader import Reader
 from ...tir.target.target import Target
 from ..jobs import KernelJob, ProgramJob
 from .backend import Backend, given_over

@@ -7,7 +7,7 @@ from typing import NoReturn
 from ...runtime.engine.engine_code import Sections
 from ...runtime.engine.format import Malformed
 from ...tir.errors import TargetError
-from ...tir.parsing.json_reader import Reader
+from ...tir.json_reader import Reader
 from ...tir.target.target import Target
 from ..jobs import KernelJob, ProgramJob
 from .backend import Backend

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ...runtime.engine.engine_code import Sections
 from ...runtime.engine.interpreted_code import InterpretedModelCode
 from ...runtime.engine.parts import EngineParts
-from ...tir.parsing.json_reader import Reader
+from ...tir.json_reader import Reader
 from ...tir.target.target import Target
 from ..jobs import KernelJob, ProgramJob
 from .backend import Backend

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...runtime.artifact_json import kind_from_json
 from ...runtime.engine.engine_code import EngineCode, Sections
 from ...tir.errors import TargetError
-from ...tir.parsing.json_reader import Reader
+from ...tir.json_reader import Reader
 from ...tir.target.kinds import BUILT_IN, GROUP, entry_point
 from ...tir.target.target import Target
 from .backend import Backend

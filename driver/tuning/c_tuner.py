@@ -10,7 +10,7 @@ from ...runtime.machine.host import host, last_level_bytes, why_not_run
 from ...runtime.toolchain.compile import compile_shared
 from ...runtime.toolchain.compilers import compile_flags, find_compiler
 from ...tir.errors import TargetError
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ...tir.target.target import Target
 from .cpu_runner import CpuRunner
 from .tuner import Compiled, Device, Toolchain

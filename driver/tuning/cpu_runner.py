@@ -12,7 +12,7 @@ from ...runtime.machine.timing import Sampler, calibrate, sample
 from ...runtime.measure.limits import Probe, fma_peak
 from ...runtime.toolchain.library import SharedObject
 from ...tir.errors import TilewrightError
-from ...tir.parsing.json_reader import Reader
+from ...tir.json_reader import Reader
 from .runner import Call, Data
 
 _PROBED = 3  # calls of the probe; the fastest counts

@@ -15,7 +15,7 @@ from ...runtime.cuda.toolchain.compile import compile_cuda, cuda_flags
 from ...runtime.cuda.toolchain.inspection import Resources, inspector, resources
 from ...runtime.cuda.toolchain.nvrtc import NvrtcNotFound, find_nvrtc
 from ...tir.errors import TargetError
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ...tir.target.target import Target
 from .errors import TuneError
 from .runner import Runner

@@ -14,7 +14,7 @@ from ...runtime.cuda.toolchain.compile import Cubin
 from ...runtime.kernel import Kernel
 from ...runtime.machine.timing import Sampler
 from ...tir.errors import TilewrightError
-from ...tir.parsing.json_reader import Reader
+from ...tir.json_reader import Reader
 from .runner import Call, Data
 
 

@@ -9,7 +9,7 @@ from ...runtime.arrays import Array
 from ...runtime.kernel import Kernel
 from ...runtime.machine.timing import Sampler
 from ...tir.errors import TilewrightError
-from ...tir.parsing.json_reader import Reader
+from ...tir.json_reader import Reader
 
 Call = Callable[[], object]
 

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeVar
 
 from ...codegen.artifact import Written
 from ...codegen.lower.split_prepare import Prepared
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ...tir.target.target import Target
 from .runner import Runner
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...codegen.cuda.artifact import CudaArtifact, Dimensions, KernelLaunch, Part, Temporary
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ...tir.target.target import Target
 from ..artifact_json import SYMBOL, parameter_from_json, parameter_to_json, target_from_json, wrong
 

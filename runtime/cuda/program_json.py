@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...codegen.cuda.program_artifact import CudaProgram
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ...tir.program.program import Launch
 from ..artifact_json import (
     SYMBOL,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...codegen.program_artifact import ProgramArtifact
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ...tir.program.program import step_text
 from ..artifact_json import artifact_from_json, artifact_to_json
 from ..cpu.pool import use_pool

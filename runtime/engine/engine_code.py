@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from ...codegen.artifact import Parameter
 from ...codegen.program_artifact import HasInterface
 from ...tir.errors import TilewrightError
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ...tir.program.program import Launch
 from ...tir.target.target import Target
 from ..arrays import Array

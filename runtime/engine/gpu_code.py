@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...codegen.cuda.plan_text import plan_text
 from ...codegen.cuda.program_artifact import CudaProgram
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ..cuda.device.program import DeviceProgram
 from ..cuda.program_json import cuda_program_from_json, cuda_program_to_json
 from ..cuda.toolchain.compile import Cubin

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...codegen.program_artifact import ProgramArtifact, parameters_with
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ...tir.program.program import Program
 from ...tir.target.target import Target
 from ..artifact_json import artifact_from_json, artifact_to_json

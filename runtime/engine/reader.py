@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ...tir.errors import IRError
-from ...tir.parsing.json_reader import Reader, parse_json
+from ...tir.json_reader import Reader, parse_json
 from ..arrays import ALIGNMENT, Array, address, empty_aligned
 from ..artifact_json import plan_from_json, report_from_json
 from ..cpu.pages import ask_for_large_pages

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...tir.dtype import dtype
 from ...tir.errors import IRError
-from ...tir.parsing.json_reader import Json, parse_json
+from ...tir.json_reader import Json, parse_json
 from ..arrays import ALIGNMENT, Array
 
 _NAMES = {

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ...tir.errors import IRError
-from ...tir.parsing.json_reader import Json, Reader
+from ...tir.json_reader import Json, Reader
 from ..arrays import ALIGNMENT, Array
 from ..artifact_json import plan_from_json, plan_to_json, report_from_json, report_to_json
 from ..files.replacement import replacing

@@ -20,7 +20,7 @@ from tilewright.runtime.model.report import EngineReport, KernelReport, MemoryPl
 from tilewright.tir.dtype import FLOAT32, UINT64
 from tilewright.tir.errors import IRError
 from tilewright.tir.index_check import IndexCheck
-from tilewright.tir.parsing.json_reader import Json, Reader, parse_json
+from tilewright.tir.json_reader import Json, Reader, parse_json
 from tilewright.tir.program.program import Copy, Launch, ProgramCheck, Slice, Sync
 from tilewright.tir.target.target import Target
 

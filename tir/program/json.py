@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from ..parsing.json_reader import Json, Reader, cut_line, parse_json
+from ..json_reader import Json, Reader, cut_line, parse_json
 from .program import SPACES, Copy, Launch, Program, ProgramTensor, Slice, Step, Sync, verify_program
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Self
 
 from ..dtype import BFLOAT16, FLOAT16, FLOAT32, DType, dtype
 from ..errors import TargetError, TargetTypeError, known_names
-from ..parsing.json_reader import Json
+from ..json_reader import Json
 from .cpu import CPUS, CpuModel
 from .gpu import GPUS, GpuLimits, GpuRates
 from .names import check_names, names_gpu

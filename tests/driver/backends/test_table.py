@@ -9,7 +9,7 @@ from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.engine.format import Malformed
 from tilewright.runtime.machine.host import host_target
 from tilewright.tir.errors import IRError
-from tilewright.tir.parsing.json_reader import Reader
+from tilewright.tir.json_reader import Reader
 from tilewright.tir.target.kinds import BUILT_IN
 from tilewright.tir.target.target import Target
 

@@ -31,7 +31,7 @@ from tilewright.runtime.model.model import Model, StoredModel
 from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
-from tilewright.tir.parsing.json_reader import Json, Reader
+from tilewright.tir.json_reader import Json, Reader
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.program.json import parse_program, program_text
 from tilewright.tir.program.program import Program

@@ -11,7 +11,7 @@ from tilewright import te
 from tilewright.codegen.cuda.artifact import CudaArtifact
 from tilewright.runtime.cuda.artifact_json import cuda_from_json, cuda_to_json
 from tilewright.tir.errors import IRError
-from tilewright.tir.parsing.json_reader import parse_json
+from tilewright.tir.json_reader import parse_json
 
 
 def written() -> CudaArtifact:

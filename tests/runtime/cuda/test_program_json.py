@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.runtime.cuda.program_json import cuda_program_from_json, cuda_program_to_json
 from tilewright.tir.errors import IRError
-from tilewright.tir.parsing.json_reader import Json, parse_json
+from tilewright.tir.json_reader import Json, parse_json
 
 from ...gpu_program import KERNELS, branches, passed_on
 

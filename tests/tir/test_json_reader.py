@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.tir.errors import IRError
-from tilewright.tir.parsing.json_reader import Reader, parse_json
+from tilewright.tir.json_reader import Reader, parse_json
 
 VALUES = '{"text": "a", "count": 3, "ratio": 0.5, "list": [1, 2], "type": "float32", "on": true}'
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..dtype import DType
-from ..dtype import dtype as as_dtype
-from ..errors import IRError
+from .dtype import DType
+from .dtype import dtype as as_dtype
+from .errors import IRError
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Value = TypeVar("Value")
