@@ -10,6 +10,7 @@ from ..codegen.artifact import Artifact, Parameter, Size, Written
 from ..tir.errors import TilewrightError
 from ..tir.text.html import C, details, highlight, plain
 from .arrays import Argument, ArgumentTypeError, Array, accept_call, empty_aligned
+from .call_names import arrange_call
 from .cpu.native import NativeCode
 from .engine.occupied import Occupied
 from .index_checks import check_indices
@@ -33,7 +34,8 @@ class Kernel:
     """A function on arrays; build one with `tilewright.build`.
 
     `kernel(*inputs)` returns a new array, or a tuple of them where there are several outputs;
-    `kernel(*inputs, *outputs)` writes into the outputs and returns them. Immutable: any number of
+    `kernel(*inputs, *outputs)` and `kernel(*inputs, out=outputs)` write into the outputs and return
+    them; arguments may be given by name. Immutable: any number of
     threads may call it at once. It pickles, with its compiled code and its constants.
 
     artifact: its source and parameters. proof: the verdict on its schedule, None where it was not
@@ -88,16 +90,24 @@ class Kernel:
     def __reduce__(self) -> tuple[object, ...]:
         return _remake, (self.artifact, self.code, self.proof, self.work, self.notes)
 
-    def __call__(self, *arrays: object, threads: int | None = None) -> Array | tuple[Array, ...]:
+    def __call__(
+        self, *arrays: object, out: object = None, threads: int | None = None, **named: object
+    ) -> Array | tuple[Array, ...]:
         """Run on NumPy arrays or on what shares its memory with them; nothing is copied.
 
+        out: what to write into: the output, a tuple of all outputs, or a dict of them by name.
         threads: default TILEWRIGHT_NUM_THREADS, else the CPUs allowed to this process now. The
         result has the same bits at any number of threads.
+        named: inputs and outputs by name, kernel(A=a, C=c); one that is called 'out' or 'threads'
+        is given by its place.
         Raises: ArgumentTypeError, ArgumentValueError; IndexRangeError, an IndexError, after a run
         in which an index that te.checked checks lay outside of its range.
         """
-        inputs, outputs = accept_call(self.name, self._inputs, self._outputs, arrays)
-        if len(arrays) > len(inputs):
+        values: Sequence[object] = arrays
+        if named or out is not None:
+            values = self._arranged(arrays, named, out)
+        inputs, outputs = accept_call(self.name, self._inputs, self._outputs, values)
+        if len(values) > len(inputs):
             self._occupied.check(self.name, [a.name for a in self._outputs], outputs)
         words = [argument.new() for argument in self._words]
         self.run(inputs, [*outputs, *words], threads=threads)
@@ -248,6 +258,20 @@ class Kernel:
         arrays = [*inputs, *outputs]
         return [arrays[index] for index in self._order] if self._order else arrays
 
+    def _arranged(
+        self, arrays: Sequence[object], named: Mapping[str, object], out: object
+    ) -> list[object]:
+        """The arrays of a call that names some of them, in order."""
+        return arrange_call(
+            self.name,
+            [argument.name for argument in self._inputs],
+            [argument.name for argument in self._outputs],
+            arrays,
+            named,
+            out,
+            constants=_constants(self.artifact),
+        )
+
     def _threads(self, threads: int | None) -> int:
         return default_threads() if threads is None else checked_threads(threads, self.name)
 
@@ -257,11 +281,7 @@ def accept_constants(artifact: Written, constants: Mapping[str, object]) -> dict
 
     Raises: ArgumentTypeError for one that is missing or unknown, and as for arguments.
     """
-    prepare = artifact.prepare.parameters if artifact.prepare is not None else ()
-    needed = {
-        constant.name: constant
-        for constant in _arguments((*artifact.parameters, *prepare), "constant")
-    }
+    needed = _constants(artifact)
     for name in constants:
         if name not in needed:
             raise ArgumentTypeError(
@@ -277,6 +297,13 @@ def accept_constants(artifact: Written, constants: Mapping[str, object]) -> dict
                 hints=(f'tw.build(..., constants={{"{name}": {name.lower()}}})',),
             )
     return {name: needed[name].accept(value, artifact.name) for name, value in constants.items()}
+
+
+def _constants(artifact: Written) -> dict[str, Argument]:
+    """The constants of an artifact, by name."""
+    prepare = artifact.prepare.parameters if artifact.prepare is not None else ()
+    found = _arguments((*artifact.parameters, *prepare), "constant")
+    return {constant.name: constant for constant in found}
 
 
 def _arguments(
