@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
+from ..runtime.call_result import CallResult
 from ..runtime.kernel import Kernel
 from ..schedule.schedule import Schedule
 from ..schedule.source import Chooser, ScheduleSource
@@ -91,7 +92,7 @@ def build(
     strict: bool = False,
     allow: Sequence[str] = (),
     verify: Verify = "all",
-) -> Kernel:
+) -> Kernel[CallResult]:
     """Compile a function for a target: this machine's CPU by default.
 
     what: a PrimFunc, scheduled by `schedules` or else by the rule that recognises it, and where our
@@ -123,4 +124,4 @@ def build(
         tuple(allow),
         is_checked=verify in ("all", "kernels"),
     )
-    return backend_of(resolved).build(job)
+    return cast("Kernel[CallResult]", backend_of(resolved).build(job))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, cast
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ..tir.errors import TilewrightError
 from ..tir.text.html import C, details, highlight, plain
 from .arrays import Argument, ArgumentTypeError, Array, accept_call, empty_aligned
 from .call_names import arrange_call
+from .call_result import CallResult
 from .cpu.native import NativeCode
 from .engine.occupied import Occupied
 from .index_checks import check_indices
@@ -30,12 +32,13 @@ class KernelError(TilewrightError, ValueError):
     """A kernel is asked for what it was not built with."""
 
 
-class Kernel:
+class Kernel(Generic[CallResult]):
     """A function on arrays; build one with `tilewright.build`.
 
     `kernel(*inputs)` returns a new array, or a tuple of them where there are several outputs;
     `kernel(*inputs, *outputs)` and `kernel(*inputs, out=outputs)` write into the outputs and return
-    them; arguments may be given by name. Immutable: any number of
+    them; arguments may be given by name. A type checker takes what a call gives for one array, as
+    `Kernel[tuple[Array, Array]]` for two. Immutable: any number of
     threads may call it at once. It pickles, with its compiled code and its constants.
 
     artifact: its source and parameters. proof: the verdict on its schedule, None where it was not
@@ -92,7 +95,7 @@ class Kernel:
 
     def __call__(
         self, *arrays: object, out: object = None, threads: int | None = None, **named: object
-    ) -> Array | tuple[Array, ...]:
+    ) -> CallResult:
         """Run on NumPy arrays or on what shares its memory with them; nothing is copied.
 
         out: what to write into: the output, a tuple of all outputs, or a dict of them by name.
@@ -115,7 +118,7 @@ class Kernel:
             self.name,
             ((check, int(word.item())) for check, word in zip(self._checks, words, strict=True)),
         )
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return cast("CallResult", outputs[0] if len(outputs) == 1 else tuple(outputs))
 
     def run(
         self, inputs: Sequence[Array], outputs: Sequence[Array], *, threads: int | None = None

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Generic, Literal, cast
 
 from ..arrays import ArgumentTypeError, Array
 from ..call_names import join_names, outputs_by_name
+from ..call_result import CallResult
 from ..machine.host import default_threads
 from ..machine.threads import checked_threads
 from ..model.coverage import Coverage
@@ -40,7 +41,7 @@ Loader = Callable[[EngineParts], ProgramCode]
 _PROFILE_ROUNDS = 20
 
 
-class Engine:
+class Engine(Generic[CallResult]):
     """A model on arrays; make one with `tilewright.compile` or `tilewright.load`.
 
     `engine.run({"input": x})` returns a dict of new arrays; `engine(x)` takes the inputs in
@@ -183,7 +184,7 @@ class Engine:
 
     def __call__(
         self, *arrays: object, out: object = None, threads: int | None = None, **named: object
-    ) -> Array | tuple[Array, ...]:
+    ) -> CallResult:
         """Run on the inputs, in order or by name; the output, or a tuple where there are several.
 
         out: what to write into: the output, a tuple of all outputs, or a dict of some by name.
@@ -198,7 +199,7 @@ class Engine:
         inputs = join_names(self.name, [spec.name for spec in self.inputs], arrays, named)
         outputs = outputs_by_name(self.name, [spec.name for spec in self.outputs], out)
         results = tuple(self.run(inputs, out=outputs, threads=threads).values())
-        return results[0] if len(results) == 1 else results
+        return cast("CallResult", results[0] if len(results) == 1 else results)
 
     def context(self, threads: int | None = None) -> Context:
         """Memory of its own for runs on `threads` threads, to be bound to arrays.

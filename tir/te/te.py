@@ -348,3 +348,7 @@ if not TYPE_CHECKING:  # a checker knows the names above, and that there are no 
         if name.startswith("_"):
             raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
         raise unknown_name(name, __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
