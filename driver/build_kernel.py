@@ -72,6 +72,8 @@ def _built(writer: KernelWriter[W], way: Way, job: KernelJob) -> Kernel:
     original = way.lowered.schedule.original
     too_large = unchecked_because(original) if job.is_checked else None
     notes = (*way.notes(original.name), *(() if too_large is None else (too_large,)))
+    if job.schedules is not None and way.lowered.schedule.origin in ("rule", "similar"):
+        notes = (*notes, f"schedule: {way.tuning}")
     kernel = _kernel(writer, way, job, notes)
     runs_here = writer.why_not_run(kernel.artifact.target) is None
     if job.is_checked and runs_here and too_large is None:
@@ -90,4 +92,12 @@ def _kernel(writer: KernelWriter[W], way: Way, job: KernelJob, notes: tuple[str,
     work = Work(operations(original), bytes_moved(original))
     written = writer.write(lowered.parts, job.target, notes="\n".join(lowered.schedule.steps))
     code, bound = writer.load(written, job.constants)
-    return Kernel(written, code, proof=lowered.verdict, work=work, notes=notes, bound=bound)
+    return Kernel(
+        written,
+        code,
+        proof=lowered.verdict,
+        work=work,
+        notes=notes,
+        bound=bound,
+        tuning=way.tuning,
+    )

@@ -44,7 +44,9 @@ class Kernel(Generic[CallResult]):
     artifact: its source and parameters. proof: the verdict on its schedule, None where it was not
     proved. work: what it must do at least, None where that is not known. notes: the better
     schedules that gave way, and why; what was not checked. bound: the caller's arrays that
-    constants were bound to, into which no call may write. code: what executes it.
+    constants were bound to, into which no call may write. tuning: "tuned" where a log's schedule is
+    used that was found on this CPU, "similar: ..." for one from elsewhere, "by hand", or
+    "default: ..." with the reason. code: what executes it.
     """
 
     def __init__(
@@ -56,11 +58,13 @@ class Kernel(Generic[CallResult]):
         work: Work | None = None,
         notes: tuple[str, ...] = (),
         bound: Mapping[str, Array] | None = None,
+        tuning: str = "by hand",
     ) -> None:
         self.artifact = artifact
         self.proof = proof
         self.work = work
         self.notes = notes
+        self.tuning = tuning
         self.code = code
         self._occupied = Occupied((bound or {},))
         results = [p for p in artifact.parameters if p.check is None]
@@ -91,7 +95,14 @@ class Kernel(Generic[CallResult]):
         return Kernel(artifact, code, proof=proof, work=work, notes=notes, bound=bound)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (self.artifact, self.code, self.proof, self.work, self.notes)
+        return _remake, (
+            self.artifact,
+            self.code,
+            self.proof,
+            self.work,
+            self.notes,
+            self.tuning,
+        )
 
     def __call__(
         self, *arrays: object, out: object = None, threads: int | None = None, **named: object
@@ -127,6 +138,12 @@ class Kernel(Generic[CallResult]):
         check that fails only sets its word.
         """
         self.code.run(self._in_order(inputs, outputs), self._threads(threads))
+
+    def run_by(self, code: Code) -> Kernel[CallResult]:
+        """The same kernel, executed by other code."""
+        other: Kernel[CallResult] = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, code=code)
+        return other
 
     @property
     def name(self) -> str:
@@ -340,5 +357,6 @@ def _remake(
     proof: object | None,
     work: Work | None,
     notes: tuple[str, ...],
+    tuning: str = "by hand",  # kernels that were pickled before it was kept say nothing of it
 ) -> Kernel:
-    return Kernel(artifact, code, proof=proof, work=work, notes=notes)
+    return Kernel(artifact, code, proof=proof, work=work, notes=notes, tuning=tuning)
