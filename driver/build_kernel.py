@@ -17,7 +17,7 @@ from ..runtime.measure.roofline import Work
 from ..schedule.schedule import Schedule
 from ..schedule.source import as_source
 from ..tir.target import Target
-from ..tir.work.work import bytes_moved, operations
+from ..tir.work.work import bytes_moved, integer_operations, operations
 from .check.budget import unchecked_because
 from .check.chain import check_chain
 from .check.check import CheckError, check_kernel
@@ -89,7 +89,8 @@ def _kernel(writer: KernelWriter[W], way: Way, job: KernelJob, notes: tuple[str,
     """The code of a lowered function, written and loaded."""
     lowered = way.lowered
     original = lowered.schedule.original
-    work = Work(operations(original), bytes_moved(original))
+    integers = integer_operations(original)
+    work = Work(operations(original) + integers, bytes_moved(original), integers)
     written = writer.write(lowered.parts, job.target, notes="\n".join(lowered.schedule.steps))
     code, bound = writer.load(written, job.constants)
     return Kernel(

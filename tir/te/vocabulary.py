@@ -34,7 +34,7 @@ NAMES: Mapping[str, str] = {
     "matmul": "te.compute((m, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name=...)",
     "mean": "te.sum(x, axis=k), and a te.compute that divides it by the extent of k",
     "power": "te.pow(x, y)",
-    "scatter_add": "te.sum(x, axis=k, where=te.eq(I[k], i)), or te.extern",
+    "scatter_add": "te.sum(x, axis=k, where=te.eq(te.cast(I[k], 'int64'), i)), or te.extern",
     "silu": "x * te.sigmoid(x)",
     "softmax": "te.max, te.exp, te.sum and a division, each a te.compute",
     "transpose": "te.compute((n, m), lambda i, j: A[j, i], name=...)",
