@@ -13,6 +13,7 @@ from ..codegen.lower.split_prepare import Prepared
 from ..runtime.arrays import Array
 from ..runtime.kernel import Kernel, accept_constants
 from ..runtime.kernel_code import Code
+from ..runtime.log import log
 from ..runtime.measure.roofline import Work
 from ..schedule.schedule import Schedule
 from ..schedule.source import as_source
@@ -74,6 +75,7 @@ def _built(writer: KernelWriter[W], way: Way, job: KernelJob) -> Kernel:
     notes = (*way.notes(original.name), *(() if too_large is None else (too_large,)))
     if job.schedules is not None and way.lowered.schedule.origin in ("rule", "similar"):
         notes = (*notes, f"schedule: {way.tuning}")
+        log.warning("'%s' has no schedule that was tuned here: %s", original.name, way.tuning)
     kernel = _kernel(writer, way, job, notes)
     runs_here = writer.why_not_run(kernel.artifact.target) is None
     if job.is_checked and runs_here and too_large is None:

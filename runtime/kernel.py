@@ -38,15 +38,15 @@ class Kernel(Generic[CallResult]):
     `kernel(*inputs)` returns a new array, or a tuple of them where there are several outputs;
     `kernel(*inputs, *outputs)` and `kernel(*inputs, out=outputs)` write into the outputs and return
     them; arguments may be given by name. A type checker takes what a call gives for one array, as
-    `Kernel[tuple[Array, Array]]` for two. Immutable: any number of
-    threads may call it at once. It pickles, with its compiled code and its constants.
+    `Kernel[tuple[Array, Array]]` for two. Immutable: any number of threads may call it at once. It
+    pickles, with its compiled code and its constants.
 
     artifact: its source and parameters. proof: the verdict on its schedule, None where it was not
     proved. work: what it must do at least, None where that is not known. notes: the better
     schedules that gave way, and why; what was not checked. bound: the caller's arrays that
     constants were bound to, into which no call may write. tuning: "tuned" where a log's schedule is
-    used that was found on this CPU, "similar: ..." for one from elsewhere, "by hand", or
-    "default: ..." with the reason. code: what executes it.
+    used that was found on this CPU, "similar: ..." for one from elsewhere, "by hand", "default:
+    ..." with the reason, or "" where that is not known. code: what executes it.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Kernel(Generic[CallResult]):
         work: Work | None = None,
         notes: tuple[str, ...] = (),
         bound: Mapping[str, Array] | None = None,
-        tuning: str = "by hand",
+        tuning: str = "",
     ) -> None:
         self.artifact = artifact
         self.proof = proof
@@ -357,6 +357,6 @@ def _remake(
     proof: object | None,
     work: Work | None,
     notes: tuple[str, ...],
-    tuning: str = "by hand",  # kernels that were pickled before it was kept say nothing of it
+    tuning: str = "",  # kernels that were pickled before it was kept say nothing of it
 ) -> Kernel:
     return Kernel(artifact, code, proof=proof, work=work, notes=notes, tuning=tuning)

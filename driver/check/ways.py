@@ -140,17 +140,12 @@ class _Plan:
 def _reason(
     func: PrimFunc, target: Target, source: ScheduleSource | None, found: Schedule | None
 ) -> str:
-    """Why a function is not tuned for this machine, which a log that is given is said to lack."""
+    """Why a function is not tuned for this machine; "" where it is, or nobody knows."""
     if source is None:
         return "no schedules were given"
     if not isinstance(source, ReasonedSource):
         return "" if found is not None else "the schedules that were given have none for it"
-    why = source.reason(func, target)
-    if found is None:
-        log.warning("'%s' is not tuned: %s", func.name, why)
-    elif why:
-        log.warning("'%s' takes a schedule of another setting: %s", func.name, why)
-    return why
+    return source.reason(func, target)
 
 
 def _plans(

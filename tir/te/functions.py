@@ -136,7 +136,7 @@ def sign(x: Expr) -> Expr:
     (x,) = operands("sign", x)
     check_number_type("sign", x)
     zero, one = exact_const(0, x.dtype), exact_const(1, x.dtype)
-    if not x.dtype.is_float and x.dtype.kind is TypeKind.UINT:
+    if x.dtype.kind is TypeKind.UINT:
         return Select(compare(LT, zero, x), one, x)
     below = Select(compare(LT, x, zero), exact_const(-1, x.dtype), x)
     return Select(compare(LT, zero, x), one, below)

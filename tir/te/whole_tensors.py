@@ -30,16 +30,15 @@ _SYMBOLS = {
 
 def operator_error(symbol: str, left: object, right: object) -> IRTypeError:
     """The error for `left symbol right`, of which one is a tensor at least."""
-    tensors = [one for one in (left, right) if isinstance(one, Buffer)]
-    names = " and ".join(f"'{one.name}'" for one in tensors)
-    stands = "stand" if len(tensors) > 1 else "stands"
-    noun = "tensors" if len(tensors) > 1 else "tensor"
-    number = "numbers are" if len(tensors) > 1 else "a number is"
-    element = "elements" if len(tensors) > 1 else "an element"
+    names = [f"'{one.name}'" for one in (left, right) if isinstance(one, Buffer)]
+    if len(names) == 1:
+        problem = f"tensor {names[0]} stands where a number is expected; expected an element"
+    else:
+        problem = (
+            f"tensors {' and '.join(names)} stand where numbers are expected; expected elements"
+        )
     return IRTypeError(
-        f"te: {noun} {names} {stands} where {number} expected; expected {element}.",
-        code="te-tensor-operand",
-        hints=_calls(symbol, left, right),
+        f"te: {problem}.", code="te-tensor-operand", hints=_calls(symbol, left, right)
     )
 
 
@@ -61,8 +60,9 @@ def function_error(name: str, operands: Sequence[object]) -> IRTypeError:
 def _calls(symbol: str, left: object, right: object) -> tuple[str, ...]:
     """The te.compute that says it; nothing where the shapes do not fit."""
     if symbol == "@":
-        both = isinstance(left, Buffer) and isinstance(right, Buffer)
-        return _product(left, right) if both else ()  # type: ignore[arg-type]
+        if isinstance(left, Buffer) and isinstance(right, Buffer):
+            return _product(left, right)
+        return ()
     shapes = [one.extents for one in (left, right) if isinstance(one, Buffer)]
     shape = _broadcast(shapes)
     if shape is None:
