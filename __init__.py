@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .autotune.result import TuneResult as TuneResult
+    from .autotune.space.summary import SpaceSummary as SpaceSummary
     from .autotune.space.summary import tuning_space as tuning_space
     from .autotune.tune import tune as tune
     from .autotune.tuning_log import TuningLog as TuningLog
@@ -16,10 +17,22 @@ if TYPE_CHECKING:
     from .driver.load import load as load
     from .graph.compile import compile as compile
     from .graph.plan.tasks import tasks as tasks
+    from .runtime.engine.context import Context as Context
     from .runtime.engine.engine import Engine as Engine
+    from .runtime.kernel import Kernel as Kernel
+    from .runtime.machine.timing import Timing as Timing
+    from .runtime.measure.roofline import Roofline as Roofline
+    from .runtime.model.coverage import Coverage as Coverage
+    from .runtime.model.interface import TensorSpec as TensorSpec
+    from .runtime.model.profile import Profile as Profile
+    from .runtime.model.report import EngineReport as EngineReport
+    from .runtime.model.report import MemoryPlan as MemoryPlan
+    from .runtime.model.verification import Report as Report
     from .schedule.errors import ScheduleError as ScheduleError
     from .schedule.schedule import Schedule as Schedule
+    from .schedule.trace.references import LoopRef as LoopRef
     from .schedule.trace.trace import Trace as Trace
+    from .schedule.verdict import Verdict as Verdict
     from .tir.errors import TilewrightError as TilewrightError
     from .tir.func import PrimFunc as PrimFunc
     from .tir.target.target import Target as Target
@@ -29,18 +42,31 @@ __version__ = "0.1.0"
 
 # name -> "module:name" where it lives, or "module:" for a module itself; the same names as above
 _HOMES = {
+    "Context": "runtime.engine.context:Context",
+    "Coverage": "runtime.model.coverage:Coverage",
     "Engine": "runtime.engine.engine:Engine",
+    "EngineReport": "runtime.model.report:EngineReport",
+    "Kernel": "runtime.kernel:Kernel",
+    "LoopRef": "schedule.trace.references:LoopRef",
+    "MemoryPlan": "runtime.model.report:MemoryPlan",
     "PrimFunc": "tir.func:PrimFunc",
-    "ScheduleError": "schedule.errors:ScheduleError",
+    "Profile": "runtime.model.profile:Profile",
+    "Report": "runtime.model.verification:Report",
+    "Roofline": "runtime.measure.roofline:Roofline",
     "Schedule": "schedule.schedule:Schedule",
+    "ScheduleError": "schedule.errors:ScheduleError",
+    "SpaceSummary": "autotune.space.summary:SpaceSummary",
     "Target": "tir.target:Target",
+    "TensorSpec": "runtime.model.interface:TensorSpec",
     "TilewrightError": "tir.errors:TilewrightError",
+    "Timing": "runtime.machine.timing:Timing",
     "Trace": "schedule.trace.trace:Trace",
     "TuneResult": "autotune.result:TuneResult",
     "TuningLog": "autotune.tuning_log:TuningLog",
+    "Verdict": "schedule.verdict:Verdict",
     "build": "driver.build:build",
-    "emulated": "driver.check.emulated:emulated",
     "compile": "graph.compile:compile",
+    "emulated": "driver.check.emulated:emulated",
     "load": "driver.load:load",
     "prove": "driver.build:prove",
     "tasks": "graph.plan.tasks:tasks",
@@ -63,4 +89,4 @@ if not TYPE_CHECKING:  # a checker knows the names above, and that there are no 
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted(__all__)

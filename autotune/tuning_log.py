@@ -76,6 +76,10 @@ class TuningLog:
         """The recommended schedule; None where there is none that can be replayed."""
         return self.advice(func, target).schedule
 
+    def reason(self, func: PrimFunc, target: Target) -> str:
+        """Why there is no schedule, or how its setting differs; "" where it was tuned here."""
+        return self.advice(func, target).why
+
     def seconds(self, func: PrimFunc, target: Target) -> float | None:
         """Seconds of the recommended schedule here, with cold constants; None: unknown."""
         for group in self._groups(func, target):
@@ -140,6 +144,9 @@ class TuningLog:
         """Why the log has no schedule for a function, where it has none."""
         known = self._trials.get(workload_key(func), ())
         if not known:
+            tuned = (one.name for one in self.contents.workloads if one.key in self._trials)
+            if func.name in tuned:
+                return "the log has it in other shapes or types alone"
             return "the log has no trial of it"
         if not any(trial.seconds for trial in known):
             return f"all of its {len(known)} trials failed"

@@ -58,13 +58,15 @@ def described_by(documentation: str | None) -> str:
     return text[:1].upper() + text[1:]
 
 
-def add_model(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Add MODEL and the options of compilation."""
+def add_model(
+    parser: argparse.ArgumentParser, *, optional: bool = False, engines: bool = False
+) -> None:
+    """Add MODEL and the options of compilation. engines: it may be an engine as well."""
     parser.add_argument(
         "model",
         metavar="MODEL",
         nargs="?" if optional else None,
-        help="an ONNX model" + ("; or an engine (.twe)" if optional else ""),
+        help="an ONNX model" + ("; or an engine (.twe)" if optional or engines else ""),
     )
     add_compilation(parser)
 

@@ -29,7 +29,8 @@ _CODES = {
     "ModelError": UNSUPPORTED,
     "PeerFailed": UNSUPPORTED,
 }
-_USAGE_PREFIX = "shapes-"  # codes of errors about `--shapes`
+# codes of errors about what was given: `--shapes`, and a log that is no file to read
+_USAGE_CODES = ("shapes-", "log-missing", "log-read", "log-kind")
 
 
 class UsageError(TilewrightError, ValueError):
@@ -38,7 +39,21 @@ class UsageError(TilewrightError, ValueError):
 
 def exit_code(error: TilewrightError) -> int:
     """The exit code of a command that fails with `error`."""
-    if error.code.startswith(_USAGE_PREFIX):
+    if error.code.startswith(_USAGE_CODES):
         return USAGE
     names = (base.__name__ for base in type(error).__mro__)
     return next((_CODES[name] for name in names if name in _CODES), USAGE)
+
+
+def error_json(error: TilewrightError) -> dict[str, object]:
+    """An error as `--json` prints it."""
+    where = error.where() if callable(error.where) else error.where
+    return {
+        "kind": type(error).__name__,
+        "code": error.code,
+        "message": error.message,
+        "where": where or "",
+        "notes": list(error.notes),
+        "hints": list(error.hints),
+        "exit": exit_code(error),
+    }

@@ -31,7 +31,7 @@ def add_parser(verbs: Verbs) -> None:
         _EXAMPLES,
         "MODEL",
     )
-    add_model(parser)
+    add_model(parser, engines=True)
     add_schedules(parser)
     add_json(parser)
     parser.set_defaults(run=run)

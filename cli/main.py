@@ -1,8 +1,10 @@
+# PYTHON_ARGCOMPLETE_OK
 """`tilewright`: the command line. Each verb is a module, which imports lazily what it runs."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import sys
@@ -13,9 +15,10 @@ from ..tir.errors import TilewrightError
 from ..tir.text.display import printable
 from . import bench, compile, doctor, explain, export_c, fuzz, run, tune
 from .demo import demo
-from .errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, exit_code
+from .errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, error_json, exit_code
 from .guarded import guarded_output
 from .log import log
+from .parser import Parser
 
 VERBS = (demo, run, bench, compile, export_c, explain, tune, log, fuzz, doctor)
 
@@ -23,7 +26,7 @@ _EPILOG = """\
 exit codes:
   0  ok                       3  a model that is not supported
   1  results differ           4  the environment: no compiler, a folder that cannot be written
-  2  usage
+  2  usage, or no such file
 
 start with:
   tilewright demo             compile a real model, check it, time it
@@ -34,7 +37,9 @@ start with:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, by default that of the process; returns the exit code."""
     made = parser()
-    parsed = made.parse_args(arguments)
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what may follow
+        complete(made)
+    parsed = made.parse(arguments)
     if parsed.verb is None:
         made.print_help(sys.stderr)
         return USAGE
@@ -44,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         except TilewrightError as error:
             print(error, file=sys.stderr)
+            if getattr(parsed, "json", False):
+                print(json.dumps({"error": error_json(error)}, indent=1))
             return exit_code(error)
         except BrokenPipeError:
             # the reader closed the pipe: Python must not fail to flush its buffer at exit
@@ -51,16 +58,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return OK
         except OSError as error:
             print(f"tilewright: {printable(str(error))}", file=sys.stderr)
-            return ENVIRONMENT
+            return USAGE if isinstance(error, FileNotFoundError) else ENVIRONMENT
         except KeyboardInterrupt:
             print("tilewright: interrupted", file=sys.stderr)
             return INTERRUPTED
     return code
 
 
-def parser() -> argparse.ArgumentParser:
+def complete(made: argparse.ArgumentParser) -> None:
+    """Answer a shell that completes a command line, and exit; without argcomplete, say nothing."""
+    try:
+        import argcomplete  # optional: tilewright[completion]
+    except ImportError:
+        sys.exit(1)
+    argcomplete.autocomplete(made)
+
+
+def parser() -> Parser:
     """The parser with all verbs."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="tilewright",
         description="A tensor compiler: models in, proved and checked machine code out.",
         epilog=_EPILOG,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
+from ..runtime.call_result import CallResult
 from ..runtime.kernel import Kernel
+from ..runtime.model.coverage import TUNED
 from ..schedule.schedule import Schedule
 from ..schedule.source import Chooser, ScheduleSource
 from ..schedule.verdict import Verdict
@@ -21,6 +23,20 @@ from .lower import prove_schedule
 from .resolve_target import resolve_target
 
 Verify = Literal["all", "rewrites", "kernels", "off"]
+
+
+class UntunedKernelError(TilewrightError, ValueError):
+    """A kernel was to be built from a tuned schedule only, and has none."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(
+            f"build: '{kernel.name}' has no schedule that was tuned here: it is {kernel.tuning}.",
+            code="build-untuned",
+            hints=(
+                "tw.tune(func, log=path) tunes it, schedules=tw.TuningLog(path) builds with that; "
+                "or leave out require_tuned=True.",
+            ),
+        )
 
 
 class BuildError(TilewrightError, TypeError):
@@ -91,7 +107,8 @@ def build(
     strict: bool = False,
     allow: Sequence[str] = (),
     verify: Verify = "all",
-) -> Kernel:
+    require_tuned: bool = False,
+) -> Kernel[CallResult]:
     """Compile a function for a target: this machine's CPU by default.
 
     what: a PrimFunc, scheduled by `schedules` or else by the rule that recognises it, and where our
@@ -104,6 +121,8 @@ def build(
     verify: "all" and "kernels" run the kernel on poisoned data of several kinds against the
     reference, where this machine can and the arrays are not too large (the kernel's `notes` say
     so). Without that run, a kernel whose proof is undecided is refused.
+    require_tuned: refuse a kernel whose schedule was not tuned on this CPU; `kernel.tuning` says
+    where it came from, and a warning of the log why `schedules` has none.
     A kernel for another processor ("c:neon" on x86, "c:avx512" where this one lacks that) is proved
     and written, but neither compiled nor run; one for a GPU ("cuda:sm_90a") is loaded at its first
     run, or `tw.emulated`.
@@ -123,4 +142,7 @@ def build(
         tuple(allow),
         is_checked=verify in ("all", "kernels"),
     )
-    return backend_of(resolved).build(job)
+    kernel = backend_of(resolved).build(job)
+    if require_tuned and kernel.tuning.partition(":")[0] != TUNED:
+        raise UntunedKernelError(kernel)
+    return cast("Kernel[CallResult]", kernel)

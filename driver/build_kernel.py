@@ -13,11 +13,12 @@ from ..codegen.lower.split_prepare import Prepared
 from ..runtime.arrays import Array
 from ..runtime.kernel import Kernel, accept_constants
 from ..runtime.kernel_code import Code
+from ..runtime.log import log
 from ..runtime.measure.roofline import Work
 from ..schedule.schedule import Schedule
 from ..schedule.source import as_source
 from ..tir.target.target import Target
-from ..tir.work.work import bytes_moved, operations
+from ..tir.work.work import bytes_moved, integer_operations, operations
 from .check.budget import unchecked_because
 from .check.chain import check_chain
 from .check.check import CheckError, check_kernel
@@ -72,6 +73,9 @@ def _built(writer: KernelWriter[W], way: Way, job: KernelJob) -> Kernel:
     original = way.lowered.schedule.original
     too_large = unchecked_because(original) if job.is_checked else None
     notes = (*way.notes(original.name), *(() if too_large is None else (too_large,)))
+    if job.schedules is not None and way.lowered.schedule.origin in ("rule", "similar"):
+        notes = (*notes, f"schedule: {way.tuning}")
+        log.warning("'%s' has no schedule that was tuned here: %s", original.name, way.tuning)
     kernel = _kernel(writer, way, job, notes)
     runs_here = writer.why_not_run(kernel.artifact.target) is None
     if job.is_checked and runs_here and too_large is None:
@@ -87,7 +91,16 @@ def _kernel(writer: KernelWriter[W], way: Way, job: KernelJob, notes: tuple[str,
     """The code of a lowered function, written and loaded."""
     lowered = way.lowered
     original = lowered.schedule.original
-    work = Work(operations(original), bytes_moved(original))
+    integers = integer_operations(original)
+    work = Work(operations(original) + integers, bytes_moved(original), integers)
     written = writer.write(lowered.parts, job.target, notes="\n".join(lowered.schedule.steps))
     code, bound = writer.load(written, job.constants)
-    return Kernel(written, code, proof=lowered.verdict, work=work, notes=notes, bound=bound)
+    return Kernel(
+        written,
+        code,
+        proof=lowered.verdict,
+        work=work,
+        notes=notes,
+        bound=bound,
+        tuning=way.tuning,
+    )

@@ -33,4 +33,6 @@ def interpreted(func: PrimFunc, target: Target, constants: Mapping[str, object])
     artifact = Artifact(
         func.name, func.name, str(func), target, parameters_of(func), sizes=sizes_of(func)
     )
-    return Kernel(artifact, InterpretedCode(func, accept_constants(artifact, constants)))
+    bound = accept_constants(artifact, constants)
+    code = InterpretedCode(func, {name: array.copy() for name, array in bound.items()})
+    return Kernel(artifact, code, bound=bound, tuning="default: an interpreter takes no schedule")

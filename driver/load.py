@@ -5,8 +5,9 @@ only the runtime is imported.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
+from ..runtime.call_result import CallResult
 from ..runtime.engine.engine import Engine
 from ..runtime.engine.format import EngineFileError
 from ..runtime.engine.reader import EngineFile
@@ -30,7 +31,7 @@ def load(
     threads: int | None = None,
     on_mismatch: OnMismatch = "rebuild",
     copy: bool = False,
-) -> Engine:
+) -> Engine[CallResult]:
     """The engine that `Engine.save` wrote.
 
     The weights stay in the file, which is mapped, so that processes share them and a start does not
@@ -62,7 +63,7 @@ def load(
             notes=missing[1:],
             hints=('tw.load(path, on_mismatch="rebuild") builds it anew from the kept weights.',),
         )
-    return _rebuild(file, missing, threads)
+    return cast("Engine[CallResult]", _rebuild(file, missing, threads))
 
 
 def _rebuild(file: EngineFile, missing: tuple[str, ...], threads: int | None) -> Engine:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..driver.check.collector import fewer_collections
 from ..driver.resolve_target import resolve_target
+from ..runtime.call_result import CallResult
 from ..runtime.engine.engine import Engine
 from ..runtime.machine.memory import process_memory
 from ..runtime.model.report import bytes_text
@@ -51,7 +52,7 @@ def compile(
     tolerance: float | None = None,
     cache: bool = True,
     progress: Progress | None = None,
-) -> Engine:
+) -> Engine[CallResult]:
     """Compile a model for a target: this machine's CPU by default, "cuda" its GPU. One that is not
     here, "cuda:sm_90a" or "c:avx512", gets an engine to be looked at, saved, a GPU's emulated.
 
@@ -91,7 +92,7 @@ def compile(
     engine = _found_or_made(model, resolved, options, cache, tell)
     if max_bytes is not None:
         _check_memory(engine, resolved, max_bytes, max_contexts or 1)
-    return engine
+    return cast("Engine[CallResult]", engine)
 
 
 def _found_or_made(

@@ -19,9 +19,10 @@ from ..driver.jobs import ProgramOptions
 from ..driver.lower_program import ProgramRefusedError
 from ..runtime.arrays import Array
 from ..runtime.engine.engine import Engine, Reference
+from ..runtime.log import log
 from ..runtime.model.coverage import Coverage, Covered
 from ..runtime.model.verification import Report, compare_outputs
-from ..schedule.source import ScheduleSource, as_source
+from ..schedule.source import ReasonedSource, ScheduleSource, as_source
 from ..tir.program.program import Program
 from ..tir.target.target import Target
 from .errors import ModelError
@@ -88,6 +89,8 @@ def compile_model(
     )
     job = _Job(planned, target, source, how)
     made = _build(job)
+    if isinstance(source, ReasonedSource):
+        _warn_untuned(made, target, source)
     if options.verify != "all" or not rounding_more(made.planned):
         return made.engine
     without = _not_measured(made.engine)
@@ -128,6 +131,22 @@ class _Made:
 
     engine: Engine
     planned: Planned
+
+
+def _warn_untuned(made: _Made, target: Target, source: ReasonedSource) -> None:
+    """Say how many kernels take no schedule of a log that was tuned here, and why."""
+    coverage = made.engine.tuning
+    names = {kernel.name for kernel in coverage.gaps}
+    functions = [f for f in made.planned.lowered.program.functions if f.name in names]
+    reasons = dict.fromkeys(source.reason(func, target) for func in functions)
+    if names:
+        log.warning(
+            "%d of %d kernels of '%s' have no schedule that was tuned here: %s",
+            len(names),
+            len(coverage.kernels),
+            made.engine.name,
+            "; ".join(filter(None, reasons)),
+        )
 
 
 def _within_tolerance(job: _Job, made: _Made) -> Engine:

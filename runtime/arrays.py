@@ -86,6 +86,17 @@ class Argument:
         """The shape as a Python tuple."""
         return f"({', '.join(self._extents)}{',' if len(self.shape) == 1 else ''})"
 
+    @property
+    def _new_text(self) -> str:
+        """A new array for this parameter, as a line of Python."""
+        return f"np.empty({self._shape_text}, {numpy_name(self.dtype)})"
+
+    def _way_out(self, converted: str) -> str:
+        """What to pass: of an input its value `converted`; of an output a new array, since the
+        caller never sees a copy that is written.
+        """
+        return self._new_text if self.written else converted
+
     def new(self, sizes: Mapping[Size, int] = NO_SIZES) -> Array:
         """A new array for this parameter, uninitialised; sizes: those that the call decides."""
         shape = self.shape
@@ -108,13 +119,13 @@ class Argument:
             raise ArgumentValueError(
                 f"{call}: '{self.name}' is not aligned to its {self.dtype.itemsize}-byte items.",
                 code="argument-aligned",
-                hints=(f"{self.name}.copy()",),
+                hints=(self._way_out(f"{self.name}.copy()"),),
             )
         if self.written and not flags.writeable:
             raise ArgumentValueError(
                 f"{call}: '{self.name}' is read-only; expected an array to write into.",
                 code="argument-read-only",
-                hints=(f"np.empty({self._shape_text}, {numpy_name(self.dtype)})",),
+                hints=(self._new_text,),
             )
         return array
 
@@ -156,7 +167,7 @@ class Argument:
                 f"{call}: '{self.name}' is a {type(value).__name__}; expected a NumPy array, or "
                 "one that has __array_interface__ or __dlpack__.",
                 code="argument-kind",
-                hints=(f"np.asarray({self.name}, dtype={numpy_name(self.dtype)})",),
+                hints=(self._way_out(f"np.asarray({self.name}, dtype={numpy_name(self.dtype)})"),),
             )
         device = int(value.__dlpack_device__()[0])
         if device not in _CPU_DEVICES:
@@ -164,7 +175,7 @@ class Argument:
                 f"{call}: '{self.name}' lies on a device (DLPack type {device}); expected the "
                 "CPU's memory.",
                 code="argument-device",
-                hints=(f"{self.name}.cpu()",),
+                hints=(self._way_out(f"{self.name}.cpu()"),),
             )
         try:
             return np.from_dlpack(value)
@@ -173,7 +184,7 @@ class Argument:
                 f"{call}: '{self.name}', a {type(value).__name__}, does not share its memory: "
                 f"{error}.",
                 code="argument-exchange",
-                hints=(f"np.asarray({self.name}, dtype={numpy_name(self.dtype)})",),
+                hints=(self._way_out(f"np.asarray({self.name}, dtype={numpy_name(self.dtype)})"),),
             ) from error
 
     def _dtype_error(self, array: Typed, call: str) -> ArgumentTypeError:
@@ -185,7 +196,7 @@ class Argument:
         return ArgumentTypeError(
             f"{call}: '{self.name}' is {got}, expected {self.dtype.name}.",
             code="argument-dtype",
-            hints=(f"{self.name}.astype({numpy_name(self.dtype)})",),
+            hints=(self._way_out(f"{self.name}.astype({numpy_name(self.dtype)})"),),
         )
 
     def _shape_error(self, array: Typed, call: str) -> ArgumentValueError:
@@ -193,16 +204,19 @@ class Argument:
         return ArgumentValueError(
             f"{call}: '{self.name}' has shape {array.shape}, expected {self._shape_text}.",
             code="argument-shape",
-            hints=(f"{self.name}.reshape({self.shape})",) if same_size else (),
+            hints=(
+                (self._way_out(f"{self.name}.reshape({self.shape})"),)
+                if same_size or self.written
+                else ()
+            ),
         )
 
     def _layout_error(self, array: Array, call: str) -> ArgumentValueError:
-        fix = f"np.empty({self._shape_text}, {numpy_name(self.dtype)})"
         return ArgumentValueError(
             f"{call}: '{self.name}' has strides {array.strides}; expected row-major order without "
             "gaps.",
             code="argument-layout",
-            hints=(fix if self.written else f"np.ascontiguousarray({self.name})",),
+            hints=(self._way_out(f"np.ascontiguousarray({self.name})"),),
         )
 
 

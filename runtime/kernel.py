@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, cast
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from ..codegen.artifact import Artifact, Parameter, Size, Written
 from ..tir.errors import TilewrightError
 from ..tir.text.html import C, details, highlight, plain
 from .arrays import Argument, ArgumentTypeError, Array, accept_call, empty_aligned
+from .call_names import arrange_call
+from .call_result import CallResult
 from .cpu.native import NativeCode
 from .engine.occupied import Occupied
 from .index_checks import check_indices
@@ -29,17 +32,21 @@ class KernelError(TilewrightError, ValueError):
     """A kernel is asked for what it was not built with."""
 
 
-class Kernel:
+class Kernel(Generic[CallResult]):
     """A function on arrays; build one with `tilewright.build`.
 
     `kernel(*inputs)` returns a new array, or a tuple of them where there are several outputs;
-    `kernel(*inputs, *outputs)` writes into the outputs and returns them. Immutable: any number of
-    threads may call it at once. It pickles, with its compiled code and its constants.
+    `kernel(*inputs, *outputs)` and `kernel(*inputs, out=outputs)` write into the outputs and return
+    them; arguments may be given by name. A type checker takes what a call gives for one array, as
+    `Kernel[tuple[Array, Array]]` for two. Immutable: any number of threads may call it at once. It
+    pickles, with its compiled code and its constants.
 
     artifact: its source and parameters. proof: the verdict on its schedule, None where it was not
     proved. work: what it must do at least, None where that is not known. notes: the better
     schedules that gave way, and why; what was not checked. bound: the caller's arrays that
-    constants were bound to, into which no call may write. code: what executes it.
+    constants were bound to, into which no call may write. tuning: "tuned" where a log's schedule is
+    used that was found on this CPU, "similar: ..." for one from elsewhere, "by hand", "default:
+    ..." with the reason, or "" where that is not known. code: what executes it.
     """
 
     def __init__(
@@ -51,11 +58,13 @@ class Kernel:
         work: Work | None = None,
         notes: tuple[str, ...] = (),
         bound: Mapping[str, Array] | None = None,
+        tuning: str = "",
     ) -> None:
         self.artifact = artifact
         self.proof = proof
         self.work = work
         self.notes = notes
+        self.tuning = tuning
         self.code = code
         self._occupied = Occupied((bound or {},))
         results = [p for p in artifact.parameters if p.check is None]
@@ -86,18 +95,33 @@ class Kernel:
         return Kernel(artifact, code, proof=proof, work=work, notes=notes, bound=bound)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (self.artifact, self.code, self.proof, self.work, self.notes)
+        return _remake, (
+            self.artifact,
+            self.code,
+            self.proof,
+            self.work,
+            self.notes,
+            self.tuning,
+        )
 
-    def __call__(self, *arrays: object, threads: int | None = None) -> Array | tuple[Array, ...]:
+    def __call__(
+        self, *arrays: object, out: object = None, threads: int | None = None, **named: object
+    ) -> CallResult:
         """Run on NumPy arrays or on what shares its memory with them; nothing is copied.
 
+        out: what to write into: the output, a tuple of all outputs, or a dict of them by name.
         threads: default TILEWRIGHT_NUM_THREADS, else the CPUs allowed to this process now. The
         result has the same bits at any number of threads.
+        named: inputs and outputs by name, kernel(A=a, C=c); one that is called 'out' or 'threads'
+        is given by its place.
         Raises: ArgumentTypeError, ArgumentValueError; IndexRangeError, an IndexError, after a run
         in which an index that te.checked checks lay outside of its range.
         """
-        inputs, outputs = accept_call(self.name, self._inputs, self._outputs, arrays)
-        if len(arrays) > len(inputs):
+        values: Sequence[object] = arrays
+        if named or out is not None:
+            values = self._arranged(arrays, named, out)
+        inputs, outputs = accept_call(self.name, self._inputs, self._outputs, values)
+        if len(values) > len(inputs):
             self._occupied.check(self.name, [a.name for a in self._outputs], outputs)
         words = [argument.new() for argument in self._words]
         self.run(inputs, [*outputs, *words], threads=threads)
@@ -105,7 +129,7 @@ class Kernel:
             self.name,
             ((check, int(word.item())) for check, word in zip(self._checks, words, strict=True)),
         )
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return cast("CallResult", outputs[0] if len(outputs) == 1 else tuple(outputs))
 
     def run(
         self, inputs: Sequence[Array], outputs: Sequence[Array], *, threads: int | None = None
@@ -114,6 +138,12 @@ class Kernel:
         check that fails only sets its word.
         """
         self.code.run(self._in_order(inputs, outputs), self._threads(threads))
+
+    def run_by(self, code: Code) -> Kernel[CallResult]:
+        """The same kernel, executed by other code."""
+        other: Kernel[CallResult] = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, code=code)
+        return other
 
     @property
     def name(self) -> str:
@@ -248,6 +278,20 @@ class Kernel:
         arrays = [*inputs, *outputs]
         return [arrays[index] for index in self._order] if self._order else arrays
 
+    def _arranged(
+        self, arrays: Sequence[object], named: Mapping[str, object], out: object
+    ) -> list[object]:
+        """The arrays of a call that names some of them, in order."""
+        return arrange_call(
+            self.name,
+            [argument.name for argument in self._inputs],
+            [argument.name for argument in self._outputs],
+            arrays,
+            named,
+            out,
+            constants=_constants(self.artifact),
+        )
+
     def _threads(self, threads: int | None) -> int:
         return default_threads() if threads is None else checked_threads(threads, self.name)
 
@@ -257,11 +301,7 @@ def accept_constants(artifact: Written, constants: Mapping[str, object]) -> dict
 
     Raises: ArgumentTypeError for one that is missing or unknown, and as for arguments.
     """
-    prepare = artifact.prepare.parameters if artifact.prepare is not None else ()
-    needed = {
-        constant.name: constant
-        for constant in _arguments((*artifact.parameters, *prepare), "constant")
-    }
+    needed = _constants(artifact)
     for name in constants:
         if name not in needed:
             raise ArgumentTypeError(
@@ -277,6 +317,13 @@ def accept_constants(artifact: Written, constants: Mapping[str, object]) -> dict
                 hints=(f'tw.build(..., constants={{"{name}": {name.lower()}}})',),
             )
     return {name: needed[name].accept(value, artifact.name) for name, value in constants.items()}
+
+
+def _constants(artifact: Written) -> dict[str, Argument]:
+    """The constants of an artifact, by name."""
+    prepare = artifact.prepare.parameters if artifact.prepare is not None else ()
+    found = _arguments((*artifact.parameters, *prepare), "constant")
+    return {constant.name: constant for constant in found}
 
 
 def _arguments(
@@ -310,5 +357,6 @@ def _remake(
     proof: object | None,
     work: Work | None,
     notes: tuple[str, ...],
+    tuning: str = "",  # kernels that were pickled before it was kept say nothing of it
 ) -> Kernel:
-    return Kernel(artifact, code, proof=proof, work=work, notes=notes)
+    return Kernel(artifact, code, proof=proof, work=work, notes=notes, tuning=tuning)

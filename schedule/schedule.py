@@ -48,6 +48,7 @@ from .primitives.storage.scope import SET_SCOPE, Scope
 from .primitives.storage.stage import STAGE
 from .primitives.storage.swizzle import SWIZZLE
 from .recorder import Recorder
+from .trace.habits import check_cache_name, check_factors
 from .trace.references import LoopRef
 
 Choice = TypeVar("Choice")
@@ -87,15 +88,22 @@ class Schedule(Recorder):
     # -- loops ------------------------------------------------------------------------------------
 
     def split(
-        self, loop: LoopRef, factors: Sequence[int | None], tail: TailName = "guard"
+        self,
+        loop: LoopRef,
+        factors: Sequence[int | None] = (),
+        tail: TailName = "guard",
+        *,
+        factor: None = None,
+        nparts: None = None,
     ) -> tuple[LoopRef, ...]:
         """Split a loop into nested loops of the extents `factors`, of which one may be None
         (inferred).
 
         tail: how an incomplete last iteration is cut: "guard" an if around the body, "partition" a
         variant with the remainder as its extent, "mask" a variant with the main extents and masked
-        lanes.
+        lanes. factor, nparts: as other systems call one of two factors; answered with ours.
         """
+        check_factors(loop, factors, factor, nparts)
         return self._take(SPLIT, loop=loop, factors=tuple(factors), tail=tail)
 
     def fuse(self, *loops: LoopRef) -> LoopRef:
@@ -205,12 +213,14 @@ class Schedule(Recorder):
         """Let a block read a copy of a tensor, made by a new block at the root; with it, if
         `everyone` should, the blocks behind it that read the tensor. Returns the new block.
         """
+        check_cache_name("cache_read", name)
         return self._take(CACHE_READ, block=block, buffer=buffer, name=name, everyone=everyone)
 
     def cache_write(self, block: str, name: str | None = None) -> str:
         """Let a block write a new tensor that a new block copies to the old one. Returns the block
         that copies.
         """
+        check_cache_name("cache_write", name)
         return self._take(CACHE_WRITE, block=block, name=name)
 
     def reindex(self, block: str, buffer: str, name: str | None = None) -> str:

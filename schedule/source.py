@@ -27,6 +27,16 @@ class ScheduleSource(Protocol):
         """What `func` was measured to take, in seconds, its constants cold; None: not known."""
 
 
+@runtime_checkable
+class ReasonedSource(ScheduleSource, Protocol):
+    """A source that says why a function is not tuned for this machine, as a tuning log can."""
+
+    def reason(self, func: PrimFunc, target: Target) -> str:
+        """Why it has no schedule, or one that was tuned elsewhere, in what; "" where it is tuned
+        here.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class CallableSource:
     """A function of (func, target) that returns a Schedule or None. It knows no times."""

@@ -33,6 +33,7 @@ from .dtype import dtype as as_dtype
 from .intrinsics import ABS, POW, Intrinsic
 from .node import Leaf, Node
 from .number import check_number, nearest
+from .numpy_calls import apply_ufunc
 from .operand_checks import (
     check_bits,
     check_computable,
@@ -110,6 +111,9 @@ class Expr(Node):
 
     def __abs__(self) -> Expr:
         return magnitude(self)
+
+    def __array_ufunc__(self, ufunc: object, method: str, *args: Expr, **options: object) -> object:
+        return apply_ufunc(ufunc, method, args, options, lambda f, x: Call(f, (x,)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

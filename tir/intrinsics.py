@@ -1,6 +1,6 @@
 """Declared intrinsics: functions that an expression may call, each with its exact meaning.
 
-An elementary function (exp, exp2, log, tanh, erf, gelu, pow) is expanded into arithmetic before
+An elementary function, as exp, is expanded into arithmetic before
 code is generated (codegen/lower/math/), the same expansion for every target and for the interpreter
 of lowered code. The others are one instruction each.
 """
@@ -77,6 +77,19 @@ def _square(x: Double) -> tuple[Double, Double]:
     return square, ((high * high - square) + 2 * high * low) + low * low
 
 
+def _of_angle(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """A function of an angle, up to the largest one."""
+
+    def meaning(x: Array) -> Array:
+        with np.errstate(invalid="ignore"):
+            result: Array = function(
+                np.where(np.abs(x) <= LARGEST_ANGLE, x, np.asarray(np.nan, x.dtype))
+            )
+        return result
+
+    return meaning
+
+
 def _max_any(a: Array, b: Array) -> Array:
     return np.where(np.greater(a, b), a, b)
 
@@ -96,6 +109,11 @@ LOG = Intrinsic("log", 1, np.log, elementary=True)
 TANH = Intrinsic("tanh", 1, np.tanh, elementary=True)
 ERF = Intrinsic("erf", 1, _erf, elementary=True)
 GELU = Intrinsic("gelu", 1, _gelu, elementary=True)  # x * (1 + erf(x / sqrt 2)) / 2
+LARGEST_ANGLE = 32768.0  # of which sin and cos are computed; beyond, they are NaN
+SIN = Intrinsic("sin", 1, _of_angle(np.sin), elementary=True)
+COS = Intrinsic("cos", 1, _of_angle(np.cos), elementary=True)
+EXPM1 = Intrinsic("expm1", 1, np.expm1, elementary=True)  # exp(x) - 1
+LOG1P = Intrinsic("log1p", 1, np.log1p, elementary=True)  # log(1 + x)
 POW = Intrinsic("pow", 2, np.power, elementary=True)
 SQRT = Intrinsic("sqrt", 1, np.sqrt)
 ABS = Intrinsic("abs", 1, np.abs)
@@ -106,7 +124,8 @@ MAX_ANY = Intrinsic("max_any", 2, _max_any)
 MIN_ANY = Intrinsic("min_any", 2, _min_any)
 SCALE = Intrinsic("scale", 2, _scale_by_power_of_two)  # a * 2**b for an integral b, or NaN for one
 
-ALL = (EXP, EXP2, LOG, TANH, ERF, GELU, POW, SQRT, ABS, ROUND, FLOOR, MAX_ANY, MIN_ANY, SCALE)
+_ELEMENTARY = (EXP, EXP2, LOG, TANH, ERF, GELU, SIN, COS, EXPM1, LOG1P, POW)
+ALL = (*_ELEMENTARY, SQRT, ABS, ROUND, FLOOR, MAX_ANY, MIN_ANY, SCALE)
 _BY_NAME = {intrinsic.name: intrinsic for intrinsic in ALL}
 
 

@@ -36,7 +36,7 @@ def emulated(what: Kernel | Engine, *, checked: bool = False) -> Kernel | Engine
             code="emulated-target",
             hints=("tw.build(what, 'cuda:sm_90a') builds one.",),
         )
-    return Kernel(what.artifact, copy, proof=what.proof, work=what.work)
+    return what.run_by(copy)
 
 
 def _emulated_program(parts: EngineParts, checked: bool) -> ProgramCode:

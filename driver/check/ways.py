@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ...runtime.log import log
+from ...runtime.model.coverage import tuning_text
 from ...schedule.errors import ScheduleError
 from ...schedule.rules.default import rules_for
 from ...schedule.schedule import Schedule
-from ...schedule.source import ScheduleSource
+from ...schedule.source import ReasonedSource, ScheduleSource
 from ...tir.errors import InternalError, TargetError, TilewrightError
 from ...tir.func import PrimFunc
 from ...tir.target.target import Target
@@ -38,10 +39,21 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way that passed our checks, and the better ones that did not."""
+    """One way that passed our checks, and the better ones that did not.
+
+    why: what is known of where the schedule came from.
+    """
 
     lowered: Lowered
     refusals: tuple[Refusal, ...] = ()
+    why: str = ""
+
+    @property
+    def tuning(self) -> str:
+        """Whether the schedule was tuned, and where not, why: as Coverage says it."""
+        origin = self.lowered.schedule.origin
+        known = [refusal for refusal in self.refusals if refusal.origin != "rule"]
+        return tuning_text(origin, str(known[0]) if known else self.why)
 
     def notes(self, kernel: str) -> tuple[str, ...]:
         """A line for each better way: why it is not taken."""
@@ -68,7 +80,9 @@ class Ways:
         self._func = func
         self._target = target
         self._strict = strict
-        self._plans = _plans(func, target, source, strict, tuple(allow))
+        found = None if source is None else source.schedule(func, target)
+        self._why = _reason(func, target, source, found)
+        self._plans = _plans(func, target, found, strict, tuple(allow))
         self._refusals: list[Refusal] = []
         self._first: TilewrightError | None = None
         self._best: Way | None = None
@@ -84,7 +98,7 @@ class Ways:
                 assert self._first is not None  # there is a plain nest to be refused
                 raise self._first
             try:
-                self._best = Way(self._lowered(plan), tuple(self._refusals))
+                self._best = Way(self._lowered(plan), tuple(self._refusals), self._why)
             except REFUSALS as error:
                 if plan.origin == "hand":
                     raise
@@ -123,16 +137,25 @@ class _Plan:
     make: Callable[[], Schedule]
 
 
+def _reason(
+    func: PrimFunc, target: Target, source: ScheduleSource | None, found: Schedule | None
+) -> str:
+    """Why a function is not tuned for this machine; "" where it is, or nobody knows."""
+    if source is None:
+        return "no schedules were given"
+    if not isinstance(source, ReasonedSource):
+        return "" if found is not None else "the schedules that were given have none for it"
+    return source.reason(func, target)
+
+
 def _plans(
     func: PrimFunc,
     target: Target,
-    source: ScheduleSource | None,
+    known: Schedule | None,
     strict: bool,
     allow: tuple[str, ...],
 ) -> Iterator[_Plan]:
-    found = source.schedule(func, target) if source is not None else None
-    if found is not None:
-        known = found
+    if known is not None:
         yield _Plan(known.origin, known.origin, lambda: known)
     for rule in rules_for(func, target, strict=strict, allow=allow):
         yield _Plan(rule.name, "rule", partial(rule.schedule, func, target))

@@ -98,9 +98,11 @@ class ScalarCases:
             count *= axis.extent
         form = rng.random()
         if form < 0.65 and self._fits(value, value.bound * count):
-            return ScalarOperand(te.sum(value.expr, axis=axes), value.bound * count, True)
+            total = te.sum(value.expr, axis=axes, dtype=value.expr.dtype)
+            return ScalarOperand(total, value.bound * count, True)
         if form < 0.72 and count <= 8 and self._fits(value, value.bound**count):
-            return ScalarOperand(te.prod(value.expr, axis=axes), value.bound**count, True)
+            product = te.prod(value.expr, axis=axes, dtype=value.expr.dtype)
+            return ScalarOperand(product, value.bound**count, True)
         if value.expr.dtype.is_float and form > 0.94:
             return ScalarOperand(te.max_any(value.expr, axis=axes), value.bound, True)
         reduce = te.max if rng.random() < 0.6 else te.min

@@ -73,7 +73,7 @@ class ReduceSum(Reduction):
         return (np.sum(x, axis=self.axes, keepdims=self.keepdims, dtype=x.dtype),)
 
     def combine(self, element: Expr, axes: te.Axes) -> Expr:
-        return te.sum(element, axis=axes)
+        return te.sum(element, axis=axes, dtype=element.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class ReduceProd(Reduction):
         return (np.prod(x, axis=self.axes, keepdims=self.keepdims, dtype=x.dtype),)
 
     def combine(self, element: Expr, axes: te.Axes) -> Expr:
-        return te.prod(element, axis=axes)
+        return te.prod(element, axis=axes, dtype=element.dtype)
 
 
 @dataclass(frozen=True, slots=True)

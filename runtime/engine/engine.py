@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Generic, Literal, cast
 
 from ..arrays import ArgumentTypeError, Array
+from ..call_names import join_names, outputs_by_name
+from ..call_result import CallResult
 from ..machine.host import default_threads
 from ..machine.threads import checked_threads
 from ..model.coverage import Coverage
@@ -39,10 +41,11 @@ Loader = Callable[[EngineParts], ProgramCode]
 _PROFILE_ROUNDS = 20
 
 
-class Engine:
+class Engine(Generic[CallResult]):
     """A model on arrays; make one with `tilewright.compile` or `tilewright.load`.
 
-    `engine.run({"input": x})` returns a dict of new arrays; `engine(x)` takes the inputs in order.
+    `engine.run({"input": x})` returns a dict of new arrays; `engine(x)` takes the inputs in
+    order, `engine(input=x)` by name.
     It pickles, with its compiled code and its weights.
 
     parts: everything that it consists of, as values; code: what runs them. report, memory_plan:
@@ -179,20 +182,24 @@ class Engine:
                 self._frames.append(frame)
         return self.interface.named(arrays[1], outputs)
 
-    def __call__(self, *arrays: object, threads: int | None = None) -> Array | tuple[Array, ...]:
-        """Run on the inputs in order; the output, or a tuple where there are several.
+    def __call__(
+        self, *arrays: object, out: object = None, threads: int | None = None, **named: object
+    ) -> CallResult:
+        """Run on the inputs, in order or by name; the output, or a tuple where there are several.
 
+        out: what to write into: the output, a tuple of all outputs, or a dict of some by name.
         Raises: ArgumentTypeError, ArgumentValueError.
         """
-        if len(arrays) != len(self.inputs):
+        if len(arrays) != len(self.inputs) and not named:
             raise ArgumentTypeError(
                 f"{self.name}: {len(arrays)} arrays given; expected {len(self.inputs)}: "
                 f"{', '.join(map(str, self.inputs))}.",
                 code="engine-count",
             )
-        named = {spec.name: array for spec, array in zip(self.inputs, arrays, strict=True)}
-        results = tuple(self.run(named, threads=threads).values())
-        return results[0] if len(results) == 1 else results
+        inputs = join_names(self.name, [spec.name for spec in self.inputs], arrays, named)
+        outputs = outputs_by_name(self.name, [spec.name for spec in self.outputs], out)
+        results = tuple(self.run(inputs, out=outputs, threads=threads).values())
+        return cast("CallResult", results[0] if len(results) == 1 else results)
 
     def context(self, threads: int | None = None) -> Context:
         """Memory of its own for runs on `threads` threads, to be bound to arrays.

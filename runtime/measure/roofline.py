@@ -10,17 +10,25 @@ from ..machine.timing import Timing, seconds_text
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a kernel must do at least: floating-point operations, and bytes that it reads and
-    writes.
+    """What a kernel must do at least: operations, and bytes that it reads and writes.
+
+    integers: how many of the operations are on integers; the others are on floats.
     """
 
     operations: int
     bytes: int
+    integers: int = 0
+
+    @property
+    def floats(self) -> int:
+        """Floating-point operations."""
+        return self.operations - self.integers
 
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """A measured time against the two limits of the machine, at the same number of threads.
+    """A measured time against the two limits of the machine, at the same number of threads. What
+    limits operations on integers is not known: it depends on their types and instructions.
 
     peak_gflops: multiply-adds, measured in the same rounds as the kernel. peak_gb_per_s: reading
     as many bytes as the kernel touches, from the cache or memory that holds them.
@@ -34,8 +42,13 @@ class Roofline:
 
     @property
     def gflops(self) -> float:
-        """What the kernel reaches."""
-        return self.work.operations / self.timing.median / 1e9
+        """What the kernel reaches on floats."""
+        return self.work.floats / self.timing.median / 1e9
+
+    @property
+    def integer_gops(self) -> float:
+        """What the kernel reaches on integers, in G operations per second."""
+        return self.work.integers / self.timing.median / 1e9
 
     @property
     def gb_per_s(self) -> float:
@@ -59,16 +72,21 @@ class Roofline:
 
     @property
     def _compute_seconds(self) -> float:
-        return self.work.operations / (self.peak_gflops * 1e9)
+        return self.work.floats / (self.peak_gflops * 1e9)
 
     @property
     def _memory_seconds(self) -> float:
         return self.work.bytes / (self.peak_gb_per_s * 1e9)
 
     def __str__(self) -> str:
+        rates = []
+        if self.work.floats or not self.work.integers:
+            rates.append(f"{self.gflops:.1f} of {self.peak_gflops:.1f} GFLOP/s")
+        if self.work.integers:
+            rates.append(f"{self.integer_gops:.1f} G integer operations/s (limit not known)")
         return (
             f"{seconds_text(self.timing.median)} on {self.threads} thread(s): "
-            f"{self.gflops:.1f} of {self.peak_gflops:.1f} GFLOP/s, "
+            f"{', '.join(rates)}, "
             f"{self.gb_per_s:.1f} of {self.peak_gb_per_s:.1f} GB/s; "
             f"{self.share:.0%} of the {self.bound} limit, {seconds_text(self.limit_seconds)}"
         )

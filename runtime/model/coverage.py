@@ -11,6 +11,12 @@ TUNED = "tuned"
 _NAMES = {TUNED: TUNED, "similar": "similar", "hand": "by hand", "rule": "default"}
 
 
+def tuning_text(origin: str, why: str) -> str:
+    """Where a schedule came from, in the words of coverage, and what else is known of that."""
+    said = _NAMES.get(origin, origin)
+    return f"{said}: {why}" if why else said
+
+
 @dataclass(frozen=True, slots=True)
 class Covered:
     """One kernel.
@@ -30,7 +36,7 @@ class Covered:
         return _NAMES.get(self.origin, self.origin)
 
     def __str__(self) -> str:
-        return f"{self.name} x {self.places}: {self.said}{f': {self.why}' if self.why else ''}"
+        return f"{self.name} x {self.places}: {tuning_text(self.origin, self.why)}"
 
 
 @dataclass(frozen=True, slots=True)

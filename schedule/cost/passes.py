@@ -29,6 +29,10 @@ CALL_CYCLES = {
     "tanh": 16.0,
     "erf": 16.0,
     "gelu": 22.0,
+    "sin": 18.0,
+    "cos": 18.0,
+    "expm1": 13.0,
+    "log1p": 22.0,
     "pow": 40.0,
     "sqrt": 8.0,
 }

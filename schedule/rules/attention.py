@@ -105,7 +105,7 @@ class AttentionRule(StagedRule[_Stages]):
 
     def recognise(self, sch: Schedule) -> _Stages | None:
         """The two products and what stands around them."""
-        inline_chains(sch, repeated=False)
+        _prepare(sch)
         return _stages(sch.func)
 
     def schedule_stages(self, sch: Schedule, stages: _Stages, target: Target) -> None:
@@ -179,9 +179,29 @@ def _between(
         _in_vectors(sch, block, target)
 
 
-def _stages(func: PrimFunc) -> _Stages | None:
+def _products(func: PrimFunc) -> list[Contraction]:
+    """The products of matrices, one for each head."""
     found = [contraction(block) for block in reductions(func)]
-    products = [one for one in found if one is not None and one.batch and len(one.rows) == 1]
+    return [one for one in found if one is not None and one.batch and len(one.rows) == 1]
+
+
+def _prepare(sch: Schedule) -> None:
+    """Bring the function into the form that `_stages` reads: keys that are an input are copied by a
+    block of their own, and so is a second product that is the output.
+    """
+    inline_chains(sch, repeated=False)
+    products = _products(sch.func)
+    if len(products) != 2 or products[0].rows[0].extent < FEWEST_ROWS:
+        return
+    first, second = products
+    if not writers(sch.func, first.weight.buffer):
+        sch.cache_read(first.block.name, first.weight.buffer.name)
+    if target_of(second.block) in sch.func.outputs:
+        sch.cache_write(second.block.name)
+
+
+def _stages(func: PrimFunc) -> _Stages | None:
+    products = _products(func)
     if len(products) != 2:
         return None
     first, second = products

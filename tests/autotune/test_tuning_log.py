@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter
 from tilewright.autotune.log.record import Trial, Workload
 from tilewright.autotune.tuning_log import TuningLog
+from tilewright.driver.build import UntunedKernelError
 from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host, host_target
 
@@ -47,6 +49,7 @@ def test_a_log_gives_the_fastest_schedule_and_its_time(tmp_path: Path) -> None:
 def test_a_log_knows_nothing_of_another_function(tmp_path: Path) -> None:
     known = log(tmp_path, here(trial(0)))
     assert known.schedule(scaled(32), TARGET) is None
+    assert known.reason(scaled(32), TARGET) == "the log has it in other shapes or types alone"
     assert known.seconds(scaled(32), TARGET) is None
 
 
@@ -80,6 +83,51 @@ def test_a_kernel_is_built_with_the_schedule_of_a_log(tmp_path: Path) -> None:
     assert "split" in kernel.source
     x = np.arange(64, dtype=np.float32)
     np.testing.assert_array_equal(kernel(x), 2 * x)
+
+
+def test_a_kernel_says_whether_it_is_tuned_and_why_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tuned = log(tmp_path / "tuned", replace(trial(2), conditions=conditions(TARGET)))
+    elsewhere = replace(conditions(TARGET), cpu="another CPU")
+    similar = log(tmp_path / "similar", replace(trial(2), conditions=elsewhere))
+    kernel = tw.build(scaled(), schedules=tuned, require_tuned=True)
+    assert (kernel.tuning, kernel.notes) == ("tuned", ())
+    assert pickle.loads(pickle.dumps(kernel)).tuning == "tuned"
+    assert tw.build(scaled()).tuning == "default: no schedules were given"
+    assert tw.build(split_in(64, 8)).tuning == "by hand"
+    assert tw.build(scaled(), "python").tuning == "default: an interpreter takes no schedule"
+    assert not caplog.records
+
+    other = tw.build(scaled(32), schedules=tuned)
+    assert other.tuning == "default: the log has it in other shapes or types alone"
+    assert other.notes == (f"schedule: {other.tuning}",)
+    near = tw.build(scaled(), schedules=similar)
+    why = f"CPU 'another CPU', not '{host().model}'"
+    assert near.tuning == f"similar: {why}"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"'scaled' has no schedule that was tuned here: {one.tuning}" for one in (other, near)
+    ]
+
+
+@pytest.mark.parametrize("length", [32, 64])
+def test_a_kernel_that_is_not_tuned_is_refused_where_that_is_asked_for(
+    tmp_path: Path, length: int
+) -> None:
+    elsewhere = replace(conditions(TARGET), cpu="another CPU")
+    similar = log(tmp_path, replace(trial(2), conditions=elsewhere))
+    why = {
+        32: "default: the log has it in other shapes or types alone",
+        64: f"similar: CPU 'another CPU', not '{host().model}'",
+    }
+    with pytest.raises(UntunedKernelError) as caught:
+        tw.build(scaled(length), schedules=similar, require_tuned=True)
+    assert str(caught.value) == (
+        f"UntunedKernelError: build: 'scaled' has no schedule that was tuned here: it is "
+        f"{why[length]}. [build-untuned]\n"
+        "  Hint: tw.tune(func, log=path) tunes it, schedules=tw.TuningLog(path) builds with that; "
+        "or leave out require_tuned=True."
+    )
 
 
 def test_times_of_two_code_generators_are_not_compared(tmp_path: Path) -> None:
@@ -116,6 +164,7 @@ def test_advice_says_why_there_is_none(tmp_path: Path) -> None:
         assert (found.schedule, found.origin, found.trial) == (None, "rule", None)
         return found.why
 
+    assert log(tmp_path / "here", replace(trial(1), conditions=ours)).reason(scaled(), TARGET) == ""
     assert why("none") == "the log has no trial of it"
     assert why("failed", failed) == "all of its 1 trials failed"
     assert why("foreign", foreign, failed) == "it was tuned for other instructions"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import logging
+import os
 import pkgutil
 import re
 import subprocess
@@ -82,6 +84,86 @@ def test_what_cannot_be_parsed_is_a_usage_error(
     assert done.code == 2
     assert done.out == ""
     assert "usage: tilewright" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("complie", "model.onnx"), "compile"),
+        (("log", "shwo", "a.jsonl"), "show"),
+        (("explain", "model.onnx", "--jsno"), "--json"),
+        (("run", "model.onnx", "--iteration-s=3"), "--iterations"),
+        (("log", "show", "a.jsonl", "--onyl", "x"), "--only"),
+    ],
+)
+def test_what_was_probably_meant_is_named(
+    arguments: tuple[str, ...], meant: str, tilewright: Command
+) -> None:
+    done = tilewright(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(f"; did you mean '{meant}'?\n")
+
+
+def test_what_is_close_to_nothing_is_not_guessed(tilewright: Command) -> None:
+    assert "did you mean" not in tilewright("doctor", "--nonsense").err
+    assert "did you mean" not in tilewright("zzzzzzzz").err
+
+
+def test_an_unknown_option_is_reported_with_the_usage_of_its_verb(tilewright: Command) -> None:
+    assert tilewright("log", "show", "a.jsonl", "--onyl").err.startswith(
+        "usage: tilewright log show"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explain", "nosuch.onnx"),
+        ("run", "--load-engine", "nosuch.twe"),
+        ("log", "show", "nosuch.jsonl"),
+        ("compile", "nosuch.onnx", "--log", "nosuch.jsonl"),
+    ],
+)
+def test_a_missing_file_has_one_exit_code(arguments: tuple[str, ...], tilewright: Command) -> None:
+    done = tilewright(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert "nosuch" in done.err
+
+
+def test_an_error_is_json_where_that_is_asked_for(tilewright: Command) -> None:
+    done = tilewright("explain", "nosuch.onnx", "--json")
+    assert (done.code, done.err.partition(":")[0]) == (2, "ModelFileError")
+    assert json.loads(done.out) == {
+        "error": {
+            "kind": "ModelFileError",
+            "code": "onnx-file",
+            "message": "model: file 'nosuch.onnx' cannot be read: No such file or directory.",
+            "where": "",
+            "notes": [],
+            "hints": [],
+            "exit": 2,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"), [("tilewright ex", "explain"), ("tilewright log sh", "show")]
+)
+def test_a_shell_may_complete_verbs(line: str, offered: str) -> None:
+    pytest.importorskip("argcomplete")
+    environment = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "_ARGCOMPLETE_IFS": "\n",
+    }
+    code = "import sys; from tilewright.cli.main import main; sys.exit(main())"
+    command = f'"{sys.executable}" -c "{code}" 8>&1 9>/dev/null'
+    done = subprocess.run(
+        ["bash", "-c", command], env=environment, capture_output=True, text=True, check=False
+    )
+    assert offered in done.stdout.split()
 
 
 def test_version_is_the_package_s(tilewright: Command) -> None:

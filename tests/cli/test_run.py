@@ -194,9 +194,9 @@ def test_an_array_without_a_name_needs_a_single_input(tmp_path: Path) -> None:
     )
 
 
-def test_a_missing_file_of_inputs_ends_with_4(tilewright: Command, tiny: Path) -> None:
+def test_a_missing_file_of_inputs_ends_with_2(tilewright: Command, tiny: Path) -> None:
     done = tilewright("run", tiny, *QUICK, "--load-inputs", "nosuch.npz")
-    assert done.code == 4
+    assert done.code == 2
     assert "nosuch.npz" in done.err
 
 

@@ -301,6 +301,27 @@ def test_tuned_schedules_are_used() -> None:
     assert engine.tuning.gaps == ()
 
 
+class EmptyLog:
+    """A log that holds nothing."""
+
+    def schedule(self, func: PrimFunc, target: Target) -> Schedule | None:
+        return None
+
+    def seconds(self, func: PrimFunc, target: Target) -> float | None:
+        return None
+
+    def reason(self, func: PrimFunc, target: Target) -> str:
+        return "the log has no trial of it"
+
+
+@needs_cc
+def test_a_log_that_is_not_used_is_named_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    compile(network(), schedules=EmptyLog())
+    assert [record.getMessage() for record in caplog.records] == [
+        "1 of 1 kernels of 'net' have no schedule that was tuned here: the log has no trial of it"
+    ]
+
+
 @needs_cc
 def test_more_memory_than_allowed_is_refused() -> None:
     with pytest.raises(MemoryLimitError) as caught:

@@ -169,6 +169,24 @@ def test_an_output_must_be_writable() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (np.ones((2, 4)), "argument-dtype"),
+        (ones(4, 2), "argument-shape"),
+        (np.zeros(33, np.uint8)[1:].view(np.float32).reshape(2, 4), "argument-aligned"),
+        ([[1.0]], "argument-kind"),
+        (Foreign(ones(2, 4), device=2), "argument-device"),
+        (Foreign(ones(2, 4), failure="it requires a gradient"), "argument-exchange"),
+    ],
+)
+def test_for_an_output_that_does_not_fit_a_new_array_is_named_and_no_copy(
+    value: object, code: str
+) -> None:
+    text = message(C, value)
+    assert f"[{code}]\n  Hint: np.empty((2, 4), np.float32)" in text
+
+
 def test_a_list_is_not_an_array() -> None:
     assert message(A, [[1.0]]) == (
         "ArgumentTypeError: matmul: 'A' is a list; expected a NumPy array, or one that has "

@@ -70,6 +70,10 @@ _PROMISED = {
     "tanh": (6, 9),
     "erf": (7, 10),
     "gelu": (8, 14),
+    "sin": (3, 3),
+    "cos": (3, 3),
+    "expm1": (5, 3),
+    "log1p": (2, 2),
 }
 
 
@@ -372,4 +376,8 @@ _SLOPES: dict[str, Callable[[Array, Array], Array]] = {
     "tanh": lambda a, value: np.subtract(1.0, np.multiply(value, value)),
     "erf": lambda a, value: np.multiply(np.exp(-np.multiply(a, a)), 1.13),
     "gelu": _gelu_slope,
+    "sin": lambda a, value: np.ones_like(value),
+    "cos": lambda a, value: np.ones_like(value),
+    "expm1": lambda a, value: np.add(value, 1.0),
+    "log1p": lambda a, value: np.divide(1.0, np.abs(np.add(a, 1.0))),
 }

@@ -123,10 +123,16 @@ def check_condition(function: str, condition: object) -> None:
     """Refuse what is no truth value. Raises: IRTypeError."""
     if not isinstance(condition, Expr) or not condition.dtype.is_bool:
         found = f"type {condition.dtype}" if isinstance(condition, Expr) else repr(condition)
+        hint = "te.ne(x, 0) is the condition that x is not 0; i < n compares."
+        if isinstance(condition, bool):
+            hint = (
+                "te.eq(a, b) compares values, as te.ne(a, b) does; a == b and a != b compare how "
+                "two expressions are written."
+            )
         raise IRTypeError(
             f"te.{function}: the condition is {found}; expected an expression of type bool.",
             code="te-condition",
-            hints=("te.ne(x, 0) is the condition that x is not 0; i < n compares.",),
+            hints=(hint,),
         )
 
 

@@ -5,7 +5,6 @@ Plain numbers take the type of the expressions beside them.
 
 from __future__ import annotations
 
-from .. import intrinsics
 from ..checked import Checked, clamped
 from ..conditions import all_of as conjunction
 from ..conditions import any_of as disjunction
@@ -15,7 +14,6 @@ from ..errors import IRError, IRTypeError
 from ..expr import (
     EQ,
     NE,
-    Call,
     Cast,
     Const,
     Expr,
@@ -25,12 +23,9 @@ from ..expr import (
     Number,
     Select,
     compare,
-    magnitude,
-    power,
 )
 from ..expr import const as exact_const
 from ..number import check_number
-from ..operand_checks import check_function
 from .checks import check_condition, check_number_type, operands
 
 
@@ -140,71 +135,3 @@ def _index(function: str, value: object, extent: object) -> Expr:
             code="te-index-extent",
         )
     return cast(value, INT64)
-
-
-def _call(intrinsic: intrinsics.Intrinsic, *arguments: Expr | Number) -> Expr:
-    values = operands(intrinsic.name, *arguments)
-    check_function(intrinsic.name, values[0].dtype)
-    return Call(intrinsic, values)
-
-
-def exp(x: Expr) -> Expr:
-    """e to the power x."""
-    return _call(intrinsics.EXP, x)
-
-
-def exp2(x: Expr) -> Expr:
-    """2 to the power x."""
-    return _call(intrinsics.EXP2, x)
-
-
-def log(x: Expr) -> Expr:
-    """The natural logarithm."""
-    return _call(intrinsics.LOG, x)
-
-
-def tanh(x: Expr) -> Expr:
-    """The hyperbolic tangent."""
-    return _call(intrinsics.TANH, x)
-
-
-def erf(x: Expr) -> Expr:
-    """The error function."""
-    return _call(intrinsics.ERF, x)
-
-
-def gelu(x: Expr) -> Expr:
-    """x times the normal distribution function of x: x * (1 + erf(x / sqrt 2)) / 2, and as good to
-    a few ulp where that cancels.
-    """
-    return _call(intrinsics.GELU, x)
-
-
-def sqrt(x: Expr) -> Expr:
-    """The square root."""
-    return _call(intrinsics.SQRT, x)
-
-
-def abs(x: Expr | Number) -> Expr:
-    """The magnitude; of the smallest signed integer, which has none, that integer itself."""
-    return magnitude(*operands("abs", x))
-
-
-def round(x: Expr) -> Expr:
-    """The nearest integer, ties to even."""
-    return _call(intrinsics.ROUND, x)
-
-
-def floor(x: Expr) -> Expr:
-    """The largest integer that is not above x."""
-    return _call(intrinsics.FLOOR, x)
-
-
-def pow(x: Expr | Number, y: Expr | Number) -> Expr:
-    """x to the power y."""
-    return power(*operands("pow", x, y))
-
-
-def min_any(a: Expr | Number, b: Expr | Number) -> Expr:
-    """The smaller of two values; what a NaN gives is not promised."""
-    return _call(intrinsics.MIN_ANY, a, b)

@@ -27,6 +27,7 @@ from ..number import integer_range
 from ..reduce import Reduce, Reducer, Values
 from ..text.printer import print_expr
 from ..visit import loads
+from .accumulate import accumulated
 from .checks import (
     check_axes,
     check_condition,
@@ -106,6 +107,16 @@ def _numbers(reducer: Reducer, value: Expr, axis: Axes, where: Expr | None) -> R
     return _reduce(reducer, (value,), axis, where)
 
 
+def _accumulate(
+    reducer: Reducer, value: Expr, axis: Axes, where: Expr | None, dtype: str | DType | None
+) -> Reduce:
+    axes = _axes(reducer.name, axis)
+    (value,) = operands(reducer.name, value)
+    value = accumulated(reducer.name, value, axes, [item.extent for item in axes], dtype)
+    check_number_type(reducer.name, value)
+    return _reduce(reducer, (value,), axes, where)
+
+
 def _one(
     name: str, combine: Callable[[Expr, Expr], Expr], identity: Callable[[DType], Expr]
 ) -> Reducer:
@@ -130,14 +141,26 @@ ANY = _one("any", lambda a, b: Or(a, b), lambda t: exact_const(False, t))
 ALL = _one("all", lambda a, b: And(a, b), lambda t: exact_const(True, t))
 
 
-def sum(value: Expr, axis: Axes, *, where: Expr | None = None) -> Reduce:
-    """The sum of `value` over the points of `axis` at which `where` holds."""
-    return _numbers(SUM, value, axis, where)
+def sum(
+    value: Expr, axis: Axes, *, where: Expr | None = None, dtype: str | DType | None = None
+) -> Reduce:
+    """The sum of `value` over the points of `axis` at which `where` holds.
+
+    dtype: the type of the result, in which the arithmetic of `value` is computed as well: with
+    "int32", te.sum(A[i, k] * B[k, j], ...) of int8 multiplies in int32. By default that of `value`,
+    where it is no integer type below 32 bits that may be too narrow for the sum.
+    Raises: IRError for such a type, and for a `dtype` that does not hold the values.
+    """
+    return _accumulate(SUM, value, axis, where, dtype)
 
 
-def prod(value: Expr, axis: Axes, *, where: Expr | None = None) -> Reduce:
-    """The product of `value` over the points of `axis` at which `where` holds."""
-    return _numbers(PROD, value, axis, where)
+def prod(
+    value: Expr, axis: Axes, *, where: Expr | None = None, dtype: str | DType | None = None
+) -> Reduce:
+    """The product of `value` over the points of `axis` at which `where` holds; dtype: as in
+    `sum`.
+    """
+    return _accumulate(PROD, value, axis, where, dtype)
 
 
 def min(value: Expr, axis: Axes, *, where: Expr | None = None) -> Reduce:

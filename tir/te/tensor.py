@@ -5,16 +5,18 @@ A tensor is a placeholder, a state of a scan (te_scan), or one of the results of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from ..buffer import Buffer, Load
 from ..dim import Dim, Extent
 from ..dtype import DType
-from ..errors import IRTypeError
 from ..expr import Expr, Var
 from ..extern import ExternFunction
 from ..reduce import Reduce
 from ..visit import walk
+from .whole_tensors import function_error, operator_error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +97,21 @@ class ExternComputation(Computation):
         return tuple(dict.fromkeys(self.arguments))
 
 
+_Refusal = Callable[["Tensor", object], NoReturn]
+
+
+def _refused(symbol: str) -> tuple[_Refusal, _Refusal]:
+    """An operator on whole tensors and its reflection, which are refused."""
+
+    def forward(self: Tensor, other: object) -> NoReturn:
+        raise operator_error(symbol, self, other)
+
+    def reflected(self: Tensor, other: object) -> NoReturn:
+        raise operator_error(symbol, other, self)
+
+    return forward, reflected
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor(Buffer):
     """A placeholder, a state, or the result of a compute or a scan. `T[i, j]` is its element.
@@ -112,14 +129,15 @@ class Tensor(Buffer):
         shown = ", ".join(e.name if isinstance(e, Dim) else str(e) for e in self.extents)
         return f"Tensor {self.name}: {self.type}[{shown}]"
 
-    def _no_number(self, _: object) -> Expr:
-        letters = ", ".join("ijklmnpq"[n] if n < 8 else f"i{n}" for n in range(len(self.shape)))
-        raise IRTypeError(
-            f"te: tensor '{self.name}' stands where a number is expected; expected an element.",
-            code="te-tensor-operand",
-            hints=(f"te.compute(shape, lambda {letters}: {self.name}[{letters}] ..., name=...).",),
-        )
+    def __array_ufunc__(self, ufunc: object, method: str, *args: object, **_: object) -> NoReturn:
+        raise function_error(getattr(ufunc, "__name__", str(ufunc)), args)
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_number
-    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __matmul__ = _no_number
-    __lt__ = __le__ = __gt__ = __ge__ = _no_number
+    __matmul__, __rmatmul__ = _refused("@")
+    __add__, __radd__ = _refused("+")
+    __sub__, __rsub__ = _refused("-")
+    __mul__, __rmul__ = _refused("*")
+    __truediv__, __rtruediv__ = _refused("/")
+    __floordiv__, __rfloordiv__ = _refused("//")
+    __mod__, __rmod__ = _refused("%")
+    __lt__, __gt__ = _refused("<")
+    __le__, __ge__ = _refused("<=")

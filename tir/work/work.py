@@ -1,10 +1,13 @@
-"""Work: how many floating-point operations a function's definition takes, and how many bytes it
-must move.
+"""Work: how many operations a function's definition takes, on floats and on integers, and how many
+bytes it must move.
 
 Counted on the definition, whatever a schedule makes of it:
 - an addition, subtraction, multiplication, division, minimum, maximum or call on floats is one
   operation, an Fma two; of the two sides of a Select the longer one counts; index arithmetic,
   comparisons and conversions are free;
+- an operation on integers counts where data is among its operands: an addition, subtraction,
+  multiplication, division, remainder, minimum, maximum, shift, or one of bits; apart from those on
+  floats, since a processor's limit is another one;
 - an element is moved once, however often it is read: `bytes_moved` is what remains with a cache of
   unlimited size. Padding that a Select skips lies outside the buffer and is not counted. Dimensions
   are taken one by one, so a diagonal (two indices that move together) counts as the box around it,
@@ -23,7 +26,27 @@ from dataclasses import dataclass
 
 from ..analysis.specialise import at_most
 from ..buffer import Buffer, Load
-from ..expr import TRUE, Add, Call, Const, Div, Expr, Max, Min, Mul, Select, Sub, Var
+from ..expr import (
+    TRUE,
+    Add,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Call,
+    Const,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Mul,
+    Select,
+    ShiftLeft,
+    ShiftRight,
+    Sub,
+    Var,
+)
 from ..func import PrimFunc
 from ..lowered import Fma
 from ..node import Node
@@ -33,6 +56,8 @@ from .index_set import Box, box_size, index_set, union_size
 from .point_count import count_points
 
 _ARITHMETIC = (Add, Sub, Mul, Div, Min, Max)
+_OF_INTEGERS = (Add, Sub, Mul, FloorDiv, FloorMod, Min, Max)
+_OF_BITS = (BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +83,15 @@ class BlockWork:
 def operations(func: PrimFunc) -> int:
     """Floating-point operations of a function."""
     return sum(block_operations(block) for block in func.blocks if block.role is Role.COMPUTE)
+
+
+def integer_operations(func: PrimFunc) -> int:
+    """Operations of a function on integers that are data."""
+    return sum(
+        points_of(block) * sum(_integers(store.value)[0] for store in stores(block.body))
+        for block in func.blocks
+        if block.role is Role.COMPUTE
+    )
 
 
 def bytes_moved(func: PrimFunc) -> int:
@@ -121,6 +155,22 @@ def expression_operations(expr: Node) -> int:
     if isinstance(expr, Expr) and expr.dtype.is_float:
         own = 2 if isinstance(expr, Fma) else int(isinstance(expr, (*_ARITHMETIC, Call)))
     return own + sum(map(expression_operations, expr.children()))
+
+
+def _integers(expr: Node) -> tuple[int, bool]:
+    """Operations on integers in one value, and whether data is in it."""
+    match expr:
+        case Load():
+            return 0, True
+        case Const() | Var():
+            return 0, False
+        case Select(condition, on_true, on_false):
+            asked, *sides = (_integers(part) for part in (condition, on_true, on_false))
+            return asked[0] + max(side[0] for side in sides), any(side[1] for side in sides)
+    found = [_integers(child) for child in expr.children()]
+    count, has_data = sum(part[0] for part in found), any(part[1] for part in found)
+    is_own = isinstance(expr, (*_OF_INTEGERS, *_OF_BITS)) and expr.dtype.is_integer and has_data
+    return count + int(is_own), has_data
 
 
 def _extents(block: Block) -> dict[Var, int]:

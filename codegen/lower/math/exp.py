@@ -24,7 +24,7 @@ from .build import Builder
 LN2_HIGH = {32: 0.693359375, 64: 6.93147180369123816490e-01}
 LN2_LOW = {32: -2.12194440e-4, 64: 1.90821492927058770002e-10}
 
-_COEFFICIENTS = {
+COEFFICIENTS = {
     32: (
         1.0,
         1.0,
@@ -74,5 +74,5 @@ def whole_exponent(build: Builder, exponent: Expr) -> Expr:
 
 def scaled_exp(build: Builder, r: Expr, n: Expr) -> Expr:
     """e**r * 2**n for r from -ln 2 / 2 to ln 2; above, it grows with r."""
-    coefficients = _COEFFICIENTS[build.format.type.bits]
+    coefficients = COEFFICIENTS[build.format.type.bits]
     return Call(SCALE, (build.polynomial(r, coefficients), n))

@@ -14,10 +14,12 @@ from ....tir.target.target import Target
 from ....tir.visit import transform
 from .exp import expand_exp
 from .exp2 import expand_exp2
+from .expm1 import expand_expm1
 from .gelu import expand_gelu
-from .log import expand_log
+from .log import expand_log, expand_log1p
 from .pow import expand_pow
 from .saturating import expand_erf, expand_tanh
+from .sin import expand_cos, expand_sin
 
 _EXPANSIONS: dict[str, Callable[..., Expr]] = {
     "exp": expand_exp,
@@ -27,6 +29,10 @@ _EXPANSIONS: dict[str, Callable[..., Expr]] = {
     "erf": expand_erf,
     "gelu": expand_gelu,
     "pow": expand_pow,
+    "sin": expand_sin,
+    "cos": expand_cos,
+    "expm1": expand_expm1,
+    "log1p": expand_log1p,
 }
 _EXPANSIONS_WITHOUT_FMA: dict[str, Callable[..., Expr]] = {
     **_EXPANSIONS,
@@ -36,7 +42,7 @@ _EXPANSIONS_WITHOUT_FMA: dict[str, Callable[..., Expr]] = {
 
 @dataclass(frozen=True, slots=True)
 class ExpandMath:
-    """Expand each call of exp, exp2, log, tanh, erf, gelu and pow; each file states its error.
+    """Expand each call of an elementary function, as exp; each file states its error.
 
     Where the target has no fused multiply-add, an expansion multiplies and adds instead.
     Requires: scalar expressions (before vectorisation), contraction to Fma done or not wanted.

@@ -1,12 +1,15 @@
-"""log: x = m * 2**k with m from sqrt(1/2) to sqrt(2), and log x = k * ln 2 + log(1 + f), f = m - 1.
+"""log and log1p: x = m * 2**k with m from sqrt(1/2) to sqrt(2), log x = k * ln 2 + log(1 + f), with
+f = m - 1.
 
 Promises: error at most 0.9 ulp in float32 and in float64, with or without fused multiply-add,
 numbers below the smallest normal one included; log(0) = -inf, log(inf) = inf, log(nan) and the log
-of a negative number are nan.
+of a negative number are nan. log1p(x) = log(1 + x) has at most 1.5 ulp, however small x is, and
+does not keep the sign of a zero.
 
 log(1 + f) = f - f*f/2 + tail(f). In float32 the tail is f**3 times a polynomial: our own minimax
 fit (Remez), each coefficient rounded before the next is fitted. In float64 it is that of fdlibm
-(e_log.c): s = f / (2 + f), tail = s * (f*f/2 + R(s*s)), with its published coefficients.
+(e_log.c): s = f / (2 + f), tail = s * (f*f/2 + R(s*s)), with its published coefficients. For log1p
+what rounds off 1 + x is added, divided by 1 + x.
 """
 
 from __future__ import annotations
@@ -53,17 +56,34 @@ def expand_log(x: Expr) -> Expr:
     """log(x) in arithmetic."""
     build = Builder(x.dtype)
     x = build.let("x", x)
-    inner = Builder(x.dtype)
+    return build.close(_log(Builder(x.dtype), x, None))
+
+
+def expand_log1p(x: Expr) -> Expr:
+    """log(1 + x) in arithmetic."""
+    build = Builder(x.dtype)
+    x = build.let("x", x)
+    one = build.number(1.0)
+    total = build.let("total", Add(x, one))
+    of_x = build.let("of_x", Sub(total, one))
+    lost = Add(Sub(x, of_x), Sub(one, Sub(total, of_x)))  # exact: D. E. Knuth's sum
+    return build.close(_log(Builder(x.dtype), total, Div(lost, total)))
+
+
+def _log(inner: Builder, x: Expr, rest: Expr | None) -> Expr:
+    """log(x) + rest, where the rest is less than a last place of x; x is a variable."""
     width = inner.format.type.bits
     parts = take_apart(inner, x)
     f, k = parts.fraction, parts.exponent
     square = inner.let("half_square", Mul(Mul(f, inner.number(0.5)), f))
-    low = Fma(k, inner.number(LN2_LOW[width]), tail(inner, f, square))
+    low: Expr = Fma(k, inner.number(LN2_LOW[width]), tail(inner, f, square))
+    if rest is not None:
+        low = Add(low, rest)
     value = Fma(k, inner.number(LN2_HIGH[width]), Sub(f, Sub(square, low)))
     infinity, zero = inner.number(math.inf), inner.number(0.0)
     finite = Select(LT(x, infinity), inner.close(value), x)
     special = Select(EQ(x, zero), inner.number(-math.inf), inner.number(math.nan))
-    return build.close(Select(LT(zero, x), finite, special))
+    return Select(LT(zero, x), finite, special)
 
 
 def take_apart(build: Builder, x: Expr) -> Parts:

@@ -71,9 +71,11 @@ def _check_names(declared: Sequence[Declared], given: Shapes) -> None:
         if name in known:
             continue
         kind = "symbol" if isinstance(size, int) else "input"
+        wanted = (
+            f"expected one of {known_names(name, known)}" if known else "it leaves no size open"
+        )
         raise ModelError(
-            f"shapes: the model has no {kind} '{name}'; expected one of "
-            f"{known_names(name, known)}.",
+            f"shapes: the model has no {kind} '{name}'; {wanted}.",
             code="shapes-name",
         )
 

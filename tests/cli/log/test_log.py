@@ -249,9 +249,9 @@ def test_plot_draws_a_picture(tilewright: Command, tmp_path: Path) -> None:
     )
 
 
-def test_a_missing_log_is_an_error_of_the_environment(tilewright: Command) -> None:
+def test_a_missing_log_is_a_usage_error(tilewright: Command) -> None:
     done = tilewright("log", "show", "none.jsonl")
-    assert done.code == 4
+    assert done.code == 2
     assert "there is no file 'none.jsonl'" in done.err
 
 

@@ -151,7 +151,7 @@ def test_one_schedule_serves_every_shape(shape: tuple[int, int, int]) -> None:
 
 def test_what_depends_on_constants_alone_becomes_a_function_of_its_own() -> None:
     schedule = Schedule(matmul("mm"))
-    schedule.cache_read("C", "B", "global")
+    schedule.cache_read("C", "B", "B_near")
     parts = lower_parts(lower_to_nest(schedule.func), Target.parse("c:scalar"))
     assert parts.prepare is not None
     assert [p.role for p in parts.prepare.parameters] == ["constant", "output"]

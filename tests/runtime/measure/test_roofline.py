@@ -23,3 +23,17 @@ def test_little_arithmetic_is_bound_by_memory() -> None:
     found = roofline(1_000_000, 40_000_000)
     assert (found.bound, found.share) == ("memory", pytest.approx(0.8))
     assert found._repr_html_() == f"<p>{found}</p>"
+
+
+def test_operations_on_integers_are_named_and_no_limit_is_claimed() -> None:
+    timing = summarise([1e-3])
+    found = Roofline(timing, 1, Work(30_000_000, 40_000_000, integers=30_000_000), 200.0, 50.0)
+    assert (found.bound, found.share) == ("memory", pytest.approx(0.8))
+    assert str(found) == (
+        "1 ms on 1 thread(s): 30.0 G integer operations/s (limit not known), 40.0 of 50.0 GB/s; "
+        "80% of the memory limit, 800 us"
+    )
+    both = Roofline(timing, 1, Work(130_000_000, 1000, integers=30_000_000), 200.0, 50.0)
+    assert (both.gflops, both.integer_gops) == (pytest.approx(100), pytest.approx(30))
+    assert both.share == pytest.approx(0.5)
+    assert "100.0 of 200.0 GFLOP/s, 30.0 G integer operations/s" in str(both)

@@ -95,6 +95,40 @@ def test_its_schedule_is_right(func: PrimFunc, target: str) -> None:
     check(func, target, rtol=1e-4, atol=1e-5)
 
 
+def as_written_by_hand(heads: int, rows: int, depth: int, constants: str = "") -> PrimFunc:
+    """softmax(Q K^T / 2) V as a formula says it: keys as they lie, and powers that are divided by
+    their sum before the second product.
+    """
+    shape = (heads, rows, depth)
+    q, k, v = (te.placeholder(shape, "float32", name=n, constant=n in constants) for n in "QKV")
+    d = te.reduce_axis(depth, name="d")
+    t, u, w = (te.reduce_axis(rows, name=name) for name in "tuw")
+    square = (heads, rows, rows)
+    s = te.compute(square, lambda h, i, j: te.sum(q[h, i, d] * k[h, j, d], axis=d), name="s")
+    x = te.compute(square, lambda h, i, j: s[h, i, j] * 0.5, name="x")
+    m = te.compute((heads, rows), lambda h, i: te.max(x[h, i, t], axis=t), name="m")
+    e = te.compute(square, lambda h, i, j: te.exp(x[h, i, j] - m[h, i]), name="e")
+    z = te.compute((heads, rows), lambda h, i: te.sum(e[h, i, u], axis=u), name="z")
+    p = te.compute(square, lambda h, i, j: e[h, i, j] / z[h, i], name="p")
+    y = te.compute(shape, lambda h, i, j: te.sum(p[h, i, w] * v[h, w, j], axis=w), name="Y")
+    return te.func(q, k, v, y, name="attention")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shape", [(3, 20, 20), (2, 9, 7), (1, 37, 16)])
+@pytest.mark.parametrize("constants", ["", "K", "V"])
+def test_one_that_is_written_by_hand_has_the_rule_too(
+    shape: tuple[int, int, int], constants: str, target: str
+) -> None:
+    func = as_written_by_hand(*shape, constants)
+    assert rule_for(func).name == "attention"
+    check(func, target, rtol=1e-4, atol=1e-5)
+
+
+def test_keys_of_few_rows_are_not_copied_for_it() -> None:
+    assert rule_for(as_written_by_hand(2, 3, 8)).name == "rows"
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "element",

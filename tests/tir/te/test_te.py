@@ -231,9 +231,9 @@ REFUSALS: dict[Callable[[], object], str] = {
         "number its type."
     ),
     lambda: A + A: (
-        "IRTypeError: te: tensor 'A' stands where a number is expected; expected an element. "
+        "IRTypeError: te: tensors 'A' and 'A' stand where numbers are expected; expected elements. "
         "[te-tensor-operand]\n"
-        "  Hint: te.compute(shape, lambda i, j: A[i, j] ..., name=...)."
+        '  Hint: te.compute((3, 4), lambda i, j: A[i, j] + A[i, j], name="C")'
     ),
     lambda: te.select(N[0], A[0, 0], 0.0): (
         "IRTypeError: te.select: the condition is type int32; expected an expression of type bool. "
@@ -243,7 +243,8 @@ REFUSALS: dict[Callable[[], object], str] = {
     lambda: te.all_of(N[0] < 3, True): (
         "IRTypeError: te.all_of: the condition is True; expected an expression of type bool. "
         "[te-condition]\n"
-        "  Hint: te.ne(x, 0) is the condition that x is not 0; i < n compares."
+        "  Hint: te.eq(a, b) compares values, as te.ne(a, b) does; a == b and a != b compare how "
+        "two expressions are written."
     ),
     lambda: te.maximum(A[0, 0], N[0]): (
         "IRError: maximum: the operands have types float32 and int32; expected one type. "

@@ -5,7 +5,13 @@ from __future__ import annotations
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.lowered import Fma
 from tilewright.tir.te import te
-from tilewright.tir.work.work import block_work, bytes_moved, expression_operations, operations
+from tilewright.tir.work.work import (
+    block_work,
+    bytes_moved,
+    expression_operations,
+    integer_operations,
+    operations,
+)
 
 
 def convolution(size: int, kernel: int, stride: int, pad: int) -> PrimFunc:
@@ -113,3 +119,26 @@ def test_each_tensor_of_a_block_is_written() -> None:
     assert work.written == 72
     assert [(buffer.name, count) for buffer, count in work.read] == [("X", 192)]
     assert bytes_moved(func) == 192 + 72
+
+
+def test_operations_on_integers_count_where_data_is_in_them() -> None:
+    a = te.placeholder((64, 256), "uint8", name="A")
+    b = te.placeholder((256, 128), "int8", name="B")
+    k = te.reduce_axis(256, name="k")
+    c = te.compute(
+        (64, 128),
+        lambda i, j: te.sum(te.cast(a[i, k], "int32") * te.cast(b[k, j], "int32"), axis=k),
+        name="C",
+    )
+    dot = te.func(a, b, c, name="dot")
+    assert (integer_operations(dot), operations(dot)) == (2 * 64 * 128 * 256, 0)
+    x = te.placeholder((100,), "int32", name="X")
+    n = te.reduce_axis(100, name="n")
+    one = te.const(1, "int32")
+    counts = te.compute(
+        (8,), lambda i: te.sum(one, n, where=te.eq(te.cast(x[n], "int64"), i)), name="counts"
+    )
+    assert integer_operations(te.func(x, counts, name="histogram")) == 8 * 100
+    shifted = te.compute((100,), lambda i: (x[i] >> 2) + te.cast(i * 3, "int32"), name="S")
+    assert integer_operations(te.func(x, shifted, name="shifted")) == 2 * 100
+    assert integer_operations(convolution(16, 3, 1, 1)) == 0

@@ -10,6 +10,7 @@ from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
 
 CALLS = ("exp(X[vi])", "exp2(X[vi])", "log(X[vi])", "tanh(X[vi])", "erf(X[vi])", "gelu(X[vi])")
+CALLS += ("sin(X[vi])", "cos(X[vi])", "expm1(X[vi])", "log1p(X[vi])")
 CALLS += ("pow(X[vi], X[vi])", "pow(X[vi], 0.7)", "pow(X[vi], 0.75)")
 EDGES = (0.0, -0.0, 1.0, -1.0, 88.5, 89.0, -87.3, -87.4, -104.0, 1e-40, 1e30, -1e30)
 EDGES += (128.0, -126.5, -149.0, -150.0)
