@@ -16,7 +16,7 @@ from ..driver.resolve_target import resolve_target
 from ..driver.tuning.errors import TuneError
 from ..tir.func import PrimFunc
 from ..tir.target import Target
-from .log.choice import best_trial
+from .log.choice import choose
 from .log.file import Contents, LogWriter, read_log
 from .log.record import Trial
 from .measure.machine import Machine
@@ -40,7 +40,9 @@ class Session:
         what: PrimFunc | Sequence[tuple[PrimFunc, int]],
         target: Target | str | None,
         options: TuneOptions,
+        began: float | None = None,
     ) -> None:
+        """began: when the budget began to be spent, by `perf_counter`; default: with the search."""
         self.target = resolve_target(target)
         pairs = [(what, 1)] if isinstance(what, PrimFunc) else list(what)
         for func, _ in pairs:
@@ -48,6 +50,7 @@ class Session:
         if options.executor is None:
             tuner_of(self.target).check_here(self.target)
         self._options = options
+        self._began = began
         self._stop = options.stop or Event()
         self._writer: LogWriter | None = None
         self._clock = Clock()
@@ -75,7 +78,7 @@ class Session:
                 self._writer = stack.enter_context(LogWriter(options.log))
                 open_log(self._writer, self._tasks, () if known is None else known.workloads)
             self._clock = place.clock
-            reason = Run(self._tasks, place, options, self._stop).search()
+            reason = Run(self._tasks, place, options, self._stop, self._began).search()
         return self.result(reason)
 
     def stop(self) -> None:
@@ -87,7 +90,7 @@ class Session:
         histories = [(task, tuple(task.history)) for task in self._tasks]
         return TuneResult(
             tuple(
-                TunedFunction(task.space.func, task.count, best_trial(history), history)
+                TunedFunction(task.space.func, task.count, choose(history), history)
                 for task, history in histories
             ),
             reason,

@@ -14,7 +14,7 @@ from ..tir.func import PrimFunc
 from ..tir.target import Target
 from ..tir.text.canonical import workload_key
 from ..tir.text.html import plain
-from .log.choice import best_trial
+from .log.choice import choose
 from .log.conditions import conditions
 from .log.file import Contents, contents, read_log
 from .log.record import Trial
@@ -126,7 +126,7 @@ class TuningLog:
         tables = [
             functions_html(
                 (
-                    TableRow(one.name, None, one.trials, one.default_seconds, one.seconds)
+                    TableRow(one.label, None, one.trials, one.choice)
                     for one in summaries
                     if one.setting == setting
                 ),
@@ -156,7 +156,7 @@ class TuningLog:
 
 def _usable(known: list[Trial], here: Setting) -> Iterator[_SettingTrials]:
     for setting, trials in by_setting(known).items():
-        best = best_trial(trials)
+        best = choose(trials).best
         if best is not None and setting.instructions == here.instructions:
             different = differences(replace(setting, cache=here.cache), here)
             is_here = setting.place == here.place

@@ -11,6 +11,7 @@ from itertools import accumulate
 from math import inf, log
 
 from ...runtime.machine.timing import seconds_text
+from ..log.choice import ScheduleChoice
 from ..log.record import Trial
 
 _WIDTH, _HEIGHT, _EDGE = 140, 22, 2  # pixels
@@ -29,13 +30,12 @@ class TableRow:
     name: str
     places: int | None
     trials: Sequence[Trial]
-    default: float | None
-    best: float | None
+    choice: ScheduleChoice
 
     @property
     def gain(self) -> float:
         """The time of the default over that of the best trial; 1 where one is unknown."""
-        return 1.0 if self.default is None or self.best is None else self.default / self.best
+        return self.choice.gain or 1.0
 
 
 def functions_html(rows: Iterable[TableRow], title: str, below: str = "") -> str:
@@ -43,7 +43,7 @@ def functions_html(rows: Iterable[TableRow], title: str, below: str = "") -> str
     ordered = sorted(rows, key=lambda row: -row.gain)
     counted = any(row.places is not None for row in ordered)
     names = ("function", *(("places",) if counted else ()), "trials", "failed", "default", "best")
-    heads = "".join(f"<th>{head}</th>" for head in (*names, "gain", "search"))
+    heads = "".join(f"<th>{head}</th>" for head in (*names, "gain", "state", "search"))
     body = "".join(_row(row, counted) for row in ordered[:_MOST_ROWS])
     more = len(ordered) - _MOST_ROWS
     if more > 0:
@@ -93,15 +93,18 @@ def curve_svg(trials: Sequence[Trial]) -> str:
 
 def _row(row: TableRow, counted: bool) -> str:
     failed = sum(trial.outcome != "ok" for trial in row.trials)
-    gain = "" if row.default is None or row.best is None else f"{row.gain:.2f}"
+    choice = row.choice
+    gain = "" if choice.gain is None else f"{choice.gain:.2f}"
     cells = (
         row.name,
         *(("" if row.places is None else str(row.places),) if counted else ()),
         str(len(row.trials)),
         str(failed),
-        "" if row.default is None else seconds_text(row.default),
-        "" if row.best is None else seconds_text(row.best),
+        "" if choice.default_seconds is None else seconds_text(choice.default_seconds),
+        "" if choice.seconds is None else seconds_text(choice.seconds),
     )
     text = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
     style = _GAIN if row.gain >= _SIGNIFICANT else ""
-    return f"<tr>{text}<td{style}>{gain}</td><td>{curve_svg(row.trials)}</td></tr>"
+    state = "" if choice.best is None else escape(str(choice))
+    curve = curve_svg(row.trials)
+    return f"<tr>{text}<td{style}>{gain}</td><td>{state}</td><td>{curve}</td></tr>"

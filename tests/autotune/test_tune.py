@@ -57,7 +57,7 @@ def test_a_search_keeps_every_trial_and_says_why_it_ended(tmp_path: Path) -> Non
     )
     assert repr(result) == f"TuneResult:\n{result}"
     html = result._repr_html_()
-    assert "<td>scaled</td>" in html
+    assert "<td>scaled 64</td>" in html
     assert "<svg" in html
     assert "<p>ended: the space is exhausted</p><p>kept: every trial" in html
 

@@ -136,6 +136,6 @@ def test_a_log_draws_itself_or_one_of_its_functions(tmp_path: Path) -> None:
         writer.append(Workload.of(scaled(32)), trial(0, n=32), trial(1, n=32))
     known = log(tmp_path, trial(0), trial(1))
     assert known.figure().get_suptitle().startswith("2 functions on A CPU")
-    assert known.figure(scaled()).get_suptitle().startswith("scaled: 2 trials")
+    assert known.figure(scaled()).get_suptitle().startswith("scaled 64: 2 trials")
     with pytest.raises(TuneError, match="the log holds no trial that ran"):
         known.figure(scaled(128))

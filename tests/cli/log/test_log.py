@@ -49,8 +49,8 @@ def test_show_lists_functions_with_their_gain(tilewright: Command, tmp_path: Pat
     assert done.out == (
         "setting    A CPU, c:avx512, 2 threads, cold constants\n"
         "           tilewright 0.1.0, cc 12\n"
-        "function  key           trials  failed  default  best  gain\n"
-        f"scaled    {key}       4       1     6 us  3 us  2.00\n"
+        "function   key           trials  failed  default  best  gain  state\n"
+        f"scaled 64  {key}       4       1     6 us  3 us  2.00  candidate\n"
     )
 
 
@@ -70,7 +70,7 @@ def test_show_keeps_settings_apart_and_says_why(tilewright: Command, tmp_path: P
 
 def test_show_tells_a_function_of_which_nothing_ran(tilewright: Command, tmp_path: Path) -> None:
     out = tilewright("log", "show", written(tmp_path / "a.jsonl")).out
-    assert out.splitlines()[-1].split() == ["scaled", workload().key[:12], "1", "1"]
+    assert out.splitlines()[-1].split() == ["scaled", "64", workload().key[:12], "1", "1"]
     with LogWriter(tmp_path / "a.jsonl") as writer:  # of another function something ran there
         writer.append(workload(32), trial(0, n=32))
     out = tilewright("log", "show", tmp_path / "a.jsonl").out
@@ -99,7 +99,7 @@ def test_only_some_functions_are_shown(tilewright: Command, tmp_path: Path) -> N
 def test_best_gives_what_is_to_be_used(tilewright: Command, tmp_path: Path) -> None:
     log = written(tmp_path / "a.jsonl", 0, 1, 2)
     row = tilewright("log", "best", log).out.splitlines()[-1]
-    assert row.endswith("elementwise  3 us  question 0 = 16")
+    assert row.endswith("elementwise  3 us  candidate  question 0 = 16")
     (one,) = json.loads(tilewright("log", "best", log, "--json").out)
     assert one["decisions"] == {"question 0": 16}
     assert one["outcomes"] == {"ok": 3, "crashed": 1}
@@ -215,7 +215,9 @@ def test_watch_follows_a_log_that_others_write_until_ctrl_c(
     done = tilewright("log", "watch", log)
     assert done.code == 0
     assert done.err == f"tilewright: waiting for '{log}'\n"
-    assert done.out == "tilewright: 2 trials, 0 s: scaled 1.5 us, gain 2.00\n"
+    assert done.out == (
+        "tilewright: 1 of 1 functions, 2 trials, 0 s: scaled 64 1.5 us, gain 2.00, candidate\n"
+    )
 
 
 def test_watch_prints_trials_as_lines_of_json(tilewright: Command, tmp_path: Path) -> None:
