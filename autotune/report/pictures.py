@@ -30,6 +30,7 @@ _LINEAR_RANGE = 8.0  # the ratio of times beyond which a scale is logarithmic
 SIZE = (12.0, 8.5)  # inches
 _CURVES = 8  # at most, of the functions with the largest gains
 _BARS = 12  # questions
+_FITTED, _EACH = 2, 16  # functions, and trials of each, when several are drawn: replay takes time
 _PLAIN, _LIMIT, _GRID = "0.6", "0.35", "0.9"  # grey
 _THIN = 0.8
 
@@ -234,11 +235,15 @@ def _least_so_far(trials: Iterable[Trial]) -> list[float | None]:
 
 
 def _fits(summaries: Sequence[TuningSummary], texts: dict[str, Workload]) -> list[ModelFit]:
-    fits = []
-    for one in summaries:
+    """The fits of the functions with the most trials: of all trials where it is a single one."""
+    fits: list[ModelFit] = []
+    most = None if len(summaries) == 1 else _EACH
+    for one in sorted(summaries, key=lambda one: -len(one.trials)):
+        if len(fits) == _FITTED:
+            break
         workload = texts.get(one.key)
         try:
-            fit = None if workload is None else model_fit(workload, one.trials)
+            fit = None if workload is None else model_fit(workload, one.trials, most=most)
         except TilewrightError:  # the text of another version
             continue
         if fit is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 from collections.abc import Callable, Iterable
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.autotune.samples import trial, workload
+from tilewright.autotune.errors import LogError
 from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter, read_log
 from tilewright.autotune.log.record import Conditions, Workload
@@ -273,3 +275,53 @@ def test_each_action_explains_itself_with_examples(
     assert done.code == 0
     assert "examples:\n  tilewright log " in done.out
     golden(f"cli/help_log_{action}.txt", steady(done.out))
+
+
+def compressed(log: Path) -> Path:
+    path = log.with_suffix(".jsonl.gz")
+    path.write_bytes(gzip.compress(log.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("verb", ["show", "best", "export", "watch"])
+def test_a_compressed_log_is_read_like_any_other(
+    verb: str, tilewright: Command, tmp_path: Path
+) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1, 2)
+    options = ["--seconds", "0"] if verb == "watch" else []
+    plain, packed = (tilewright("log", verb, one, *options) for one in (log, compressed(log)))
+    assert packed == plain
+    assert packed.code == 0
+
+
+def test_a_compressed_log_is_not_appended_to(tmp_path: Path) -> None:
+    with pytest.raises(LogError) as refused:
+        LogWriter(compressed(written(tmp_path / "a.jsonl", 0)))
+    assert str(refused.value) == (
+        f"LogError: log: '{tmp_path}/a.jsonl.gz' is compressed; expected a log that can be "
+        f"appended to. [log-compressed]\n  Hint: gunzip {tmp_path}/a.jsonl.gz"
+    )
+
+
+@pytest.mark.parametrize("verb", ["show", "best", "export", "watch"])
+def test_a_file_that_is_no_log_is_an_error_of_usage_in_one_line(
+    verb: str, tilewright: Command, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"a": 1}\n' * 300)
+    done = tilewright("log", verb, other)
+    assert done.code == 2
+    assert done.err == (
+        f"NotALog: log: '{other}' is no tuning log: none of its 300 lines is a record. "
+        "[log-other]\n"
+    )
+
+
+def test_a_damaged_archive_is_an_error_of_the_environment(
+    tilewright: Command, tmp_path: Path
+) -> None:
+    log = compressed(written(tmp_path / "a.jsonl", 0))
+    log.write_bytes(log.read_bytes()[:-20])
+    done = tilewright("log", "show", log)
+    assert done.code == 4
+    assert "cannot be read" in done.err
