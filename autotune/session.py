@@ -16,6 +16,7 @@ from ..driver.resolve_target import resolve_target
 from ..driver.tuning.errors import TuneError
 from ..tir.func import PrimFunc
 from ..tir.target import Target
+from .events import EventStream
 from .log.choice import choose
 from .log.file import Contents, LogWriter, read_log
 from .log.record import Trial
@@ -52,6 +53,7 @@ class Session:
         self._options = options
         self._began = began
         self._stop = options.stop or Event()
+        self._events = None if options.events is None else EventStream(options.events)
         self._writer: LogWriter | None = None
         self._clock = Clock()
         spaces = [(TuningSpace(func, self.target, options.rule), count) for func, count in pairs]
@@ -67,9 +69,11 @@ class Session:
         how many of them count toward the budget.
         """
         options = self._options
+        if self._events is not None:
+            self._events.began([(task.workload, task.count) for task in self._tasks])
         with ExitStack() as stack:
             stack.enter_context(fewer_collections())
-            place = stack.enter_context(closing(_place(options.executor, options.progress)))
+            place = stack.enter_context(closing(_place(options.executor, self._note)))
             if options.log is not None:
                 path = Path(options.log)
                 known = read_log(path) if path.exists() else None
@@ -79,7 +83,10 @@ class Session:
                 open_log(self._writer, self._tasks, () if known is None else known.workloads)
             self._clock = place.clock
             reason = Run(self._tasks, place, options, self._stop, self._began).search()
-        return self.result(reason)
+        result = self.result(reason)
+        if self._events is not None:
+            self._events.ended(result)
+        return result
 
     def stop(self) -> None:
         """End the search after the trials that are being measured."""
@@ -103,6 +110,8 @@ class Session:
         here = place.conditions(self.target)
         for task in self._tasks:
             task.resume(known, here)
+        if self._events is not None:
+            self._events.resumed([trial for task in self._tasks for trial in task.history])
         if on_resume is not None:
             trials = [trial for task in self._tasks for trial in task.history]
             tried = sum(task.tried for task in self._tasks)
@@ -113,6 +122,15 @@ class Session:
             self._writer.append(trial)
         if self._options.callback is not None:
             self._options.callback(trial)
+        if self._events is not None:
+            self._events.trial(trial)
+
+    def _note(self, text: str) -> None:
+        """Report what the search waits for."""
+        if self._options.progress is not None:
+            self._options.progress(text)
+        if self._events is not None:
+            self._events.waiting(text)
 
 
 def _place(executor: Executor | str | None, progress: Callable[[str], None] | None) -> Place:
@@ -129,7 +147,8 @@ def check_tunable(func: PrimFunc, target: Target) -> None:
     if func.dims:
         names = ", ".join(f"'{dim.name}'" for dim in func.dims)
         raise TuneError(
-            f"tune: the sizes {names} of '{func.name}' are decided by a call; expected numbers.",
+            f"tune: the sizes {names} of '{func.name}' are decided by a call; expected numbers, "
+            "until trials can be timed at several sizes.",
             code="tune-sizes",
             hints=("tune the function of the sizes that matter most.",),
         )

@@ -19,8 +19,7 @@ from .log.conditions import conditions
 from .log.file import Contents, contents, read_log
 from .log.record import Trial
 from .log.setting import Setting, by_setting, differences
-from .log.summary import summarise
-from .report.html import TableRow, functions_html
+from .report.html import log_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,20 +120,7 @@ class TuningLog:
         return f"TuningLog('{self.path}': {counts}{invalid})"
 
     def _repr_html_(self) -> str:
-        summaries = summarise(self.contents)
-        settings = dict.fromkeys(one.setting for one in summaries)
-        tables = [
-            functions_html(
-                (
-                    TableRow(one.label, None, one.trials, one.choice)
-                    for one in summaries
-                    if one.setting == setting
-                ),
-                str(setting),
-            )
-            for setting in settings
-        ]
-        return "".join((plain(repr(self)), *tables))
+        return plain(repr(self)) + log_html(self.contents)
 
     def _reason_for_none(self, func: PrimFunc) -> str:
         """Why the log has no schedule for a function, where it has none."""

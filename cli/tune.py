@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +80,11 @@ def add_parser(verbs: Verbs) -> None:
         action="store_true",
         help="try nothing new: only let candidates that await it compete with their defaults",
     )
+    parser.add_argument(
+        "--events",
+        metavar="FILE",
+        help="append an event for each trial, gain and pause as a line of JSON",
+    )
     parser.add_argument("--no-resume", action="store_true", help="measure again what the log holds")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -119,8 +124,12 @@ def run(arguments: argparse.Namespace) -> int:
     progress_table = ProgressTable.of(functions, model.latency)
     progress_table.began -= time.perf_counter() - began
     budget = TrialBudget(options.trial_limit(len(pairs)) or None, options.seconds)
-    with Progress(progress_table, sys.stderr, budget) as progress, _ended_by_sigterm():
-        options = replace(options, callback=progress, progress=progress.note)
+    with (
+        Progress(progress_table, sys.stderr, budget) as progress,
+        _event_lines(arguments.events) as events,
+        _ended_by_sigterm(),
+    ):
+        options = replace(options, callback=progress, progress=progress.note, events=events)
         result = Session(pairs, arguments.target, options, began).search(progress.resume)
     if arguments.json:
         print(json.dumps(_json(result, model), indent=1))
@@ -168,6 +177,16 @@ def _tasks(arguments: argparse.Namespace) -> ModelTasks:
             shapes=shapes_of(arguments.shapes),
             tolerance=arguments.tolerance,
         )
+
+
+@contextmanager
+def _event_lines(path: str | None) -> Iterator[Callable[[Mapping[str, object]], None] | None]:
+    """A function that appends an event to a file; None without a file."""
+    if path is None:
+        yield None
+        return
+    with open(path, "a", encoding="utf-8", buffering=1) as file:
+        yield lambda event: print(json.dumps(event), file=file)
 
 
 @contextmanager

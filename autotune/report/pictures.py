@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _LINEAR_RANGE = 8.0  # the ratio of times beyond which a scale is logarithmic
 SIZE = (12.0, 8.5)  # inches
+_LABEL = 24  # characters in a legend
 _CURVES = 8  # at most, of the functions with the largest gains
 _BARS = 12  # questions
 _FITTED, _EACH = 2, 16  # functions, and trials of each, when several are drawn: replay takes time
@@ -69,7 +70,7 @@ def draw_curves(axes: Axes, summaries: Sequence[TuningSummary]) -> None:
         for one in ranked[:_CURVES]:
             _draw_shares(axes, one, searched[one.key])
         axes.set_ylabel("time over the default's")
-        axes.legend(fontsize="small", frameon=False)
+        axes.legend(fontsize="x-small", framealpha=0.8)
     axes.set_title("search")
     axes.set_xlabel("trials")
     axes.grid(color=_GRID, linewidth=_THIN)
@@ -186,8 +187,12 @@ def _draw_shares(axes: Axes, one: TuningSummary, searched: Sequence[Trial]) -> N
     (line,) = axes.step(range(1, len(shares) + 1), _floats(shares), where="post", alpha=0.5)
     axes.plot(
         [len(shares)], [1 / (choice.gain or 1.0)], "o", color=line.get_color(),
-        fillstyle=_fill(choice), label=f"{one.label}, {choice}",
+        fillstyle=_fill(choice), label=f"{_cut(one.label)}, {choice}",
     )  # fmt: skip
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= _LABEL else label[: _LABEL - 1] + "\u2026"
 
 
 def _fill(choice: ScheduleChoice) -> Literal["full", "none"]:

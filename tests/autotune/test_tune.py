@@ -107,8 +107,8 @@ def test_sizes_that_a_call_decides_are_refused() -> None:
     with pytest.raises(TuneError) as refused:
         tune(te.func(x, y, name="plus"), TARGET)
     assert str(refused.value) == (
-        "TuneError: tune: the sizes 'n' of 'plus' are decided by a call; expected numbers. "
-        "[tune-sizes]\n"
+        "TuneError: tune: the sizes 'n' of 'plus' are decided by a call; expected numbers, "
+        "until trials can be timed at several sizes. [tune-sizes]\n"
         "  Hint: tune the function of the sizes that matter most."
     )
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -325,3 +326,45 @@ def test_a_damaged_archive_is_an_error_of_the_environment(
     done = tilewright("log", "show", log)
     assert done.code == 4
     assert "cannot be read" in done.err
+
+
+def test_diff_lists_what_changed(tilewright: Command, tmp_path: Path) -> None:
+    old, new = written(tmp_path / "a.jsonl", 0), written(tmp_path / "b.jsonl", 0, 2)
+    done = tilewright("log", "diff", old, new)
+    key = workload().key[:12]
+    assert done.out == (
+        "function   key            old  state     new  state      new/old\n"
+        f"scaled 64  {key}  6 us  default  3 us  candidate     0.50\n"
+        "0 of 1 functions are the same\n"
+    )
+    assert tilewright("log", "diff", old, old).out == "1 of 1 functions are the same\n"
+    (one,) = json.loads(tilewright("log", "diff", old, new, "--json").out)
+    assert (one["old_state"], one["new_state"], one["ratio"]) == ("default", "candidate", 0.5)
+    done = tilewright("log", "diff", elsewhere(tmp_path / "c.jsonl"), old)
+    assert done.out.count("not there") == 2  # times of two settings are not compared
+
+
+def test_prune_keeps_what_is_recommended(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1, 2, 3)
+    done = tilewright("log", "prune", log, "-o", "small.jsonl")
+    assert done.out == "written    small.jsonl: 4 of 5 trials\n"  # the one that crashed is gone
+    assert tilewright("log", "diff", log, "small.jsonl").out == "1 of 1 functions are the same\n"
+    done = tilewright("log", "prune", log, "-o", "small.jsonl", "--json")
+    assert json.loads(done.out) == {"file": "small.jsonl", "trials": 4, "dropped": 1}
+    done = tilewright("log", "prune", log, "-o", "small.jsonl", "--keep", "1")
+    assert done.code == 2
+    assert done.err == (
+        "UsageError: log prune: --keep 1 is fewer than a confirmation round compares; expected 4 "
+        "or more. [cli-log-keep]\n"
+    )
+
+
+def test_html_is_one_page_that_loads_nothing(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a<b.jsonl", 0, 1, 2)
+    done = tilewright("log", "html", log, "-o", "a.html")
+    assert (done.code, done.out) == (0, "written    a.html\n")
+    page = Path("a.html").read_text()
+    assert "<title>a&lt;b.jsonl</title>" in page
+    assert "<td>scaled 64</td>" in page
+    assert "<td>candidate</td>" in page
+    assert not re.search(r"<script|src=|href=|@import|url\(", page)
