@@ -103,7 +103,10 @@ class Run:
         """A process of a confirmation round: of one that is open, else of the function with the
         largest potential saving whose search has settled, or all where the search has ended.
         """
+        rounds = sum(isinstance(part, ConfirmationRound) for part in self._in_flight.values())
         if self._stop.is_set() or perf_counter() > self._deadline:
+            return None
+        if rounds >= max(1, self._place.slots // 2):  # as many as can run: sooner one is decided
             return None
         if self._open:
             return self._open.pop(0)

@@ -15,7 +15,7 @@ from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter, read_log
 from tilewright.autotune.log.record import Trial
 from tilewright.autotune.report.progress_table import ProgressTable
-from tilewright.autotune.tuning_log import TuningLog
+from tilewright.autotune.tuning_log import UNCONFIRMED, TuningLog
 from tilewright.runtime.machine.host import host_target
 
 from .samples import scaled
@@ -78,4 +78,5 @@ def test_a_build_takes_what_the_views_show(log: Path, n: int) -> None:
     found = TuningLog(log).advice(scaled(n), host_target())
     part = 4 if SIZES[n] == "default" else 8
     assert found.schedule is not None
+    assert found.why == (UNCONFIRMED if SIZES[n] == "candidate" else "")
     assert found.schedule.trace == split_in(n, part).trace

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from time import perf_counter
 
 import pytest
 
 from tilewright.autotune import run
+from tilewright.autotune.log.record import Conditions, Trial
 from tilewright.autotune.measure.jobs import Job, Reply
+from tilewright.autotune.options import TuneArguments
 from tilewright.autotune.places.executors import Elsewhere
 from tilewright.autotune.result import TuneResult
 from tilewright.autotune.tune import tune
 from tilewright.runtime.machine.host import host_target
+from tilewright.schedule.schedule import Schedule
 
 from .places.test_executors import Instant, right
 from .samples import scaled
@@ -28,6 +35,7 @@ class Clock:
     def __init__(self) -> None:
         self.seconds = 0.0
         self.confirmed = list[str]()
+        self.finals = list[bool]()
         self._defaults = dict[str, str]()
 
     def __call__(self) -> float:
@@ -38,6 +46,7 @@ class Clock:
         if not job.candidates:  # it asks for the conditions alone
             return right(job)
         self.seconds += 1.0
+        self.finals.append(job.is_final)
         if job.is_final:
             self.confirmed.append(job.func)
         default = self._defaults.setdefault(job.func, job.candidates[0].source)
@@ -92,3 +101,63 @@ def test_a_function_whose_default_is_far_ahead_is_not_confirmed(
     monkeypatch.setattr("tilewright.autotune.log.choice.NEAR", 0.1)
     assert search(clock, seconds=100.0).stopped_because == "the space is exhausted"
     assert not clock.confirmed
+
+
+def by_extent(sch: Schedule) -> None:
+    """A space that grows with the function."""
+    (loop,) = sch.loops("y")
+    extent = sch.func.outputs[0].shape[0]
+    sizes = [1 << n for n in range(2, extent.bit_length())]
+    sch.split(loop, (None, int(sch.sample_categorical(sizes))))
+
+
+def test_a_function_is_confirmed_as_soon_as_its_search_settles(clock: Clock) -> None:
+    """The small space is exhausted long before the large one."""
+    pairs = [(scaled(32), 10**9), (scaled(1 << 20), 1)]
+    tune(pairs, TARGET, rule=by_extent, seconds=100.0, executor=Instant(clock.answer))
+    assert False in clock.finals[clock.finals.index(True) :]
+    assert "[32]" in clock.confirmed[0]
+
+
+def test_what_was_stopped_is_confirmed_first_when_it_goes_on(clock: Clock, tmp_path: Path) -> None:
+    stop, log = Event(), tmp_path / "a.jsonl"
+    options = TuneArguments(rule=in_parts, executor=Instant(clock.answer), log=log)
+    pairs = [(scaled(size), 1) for size in SIZES]
+    tried = list[Trial]()
+
+    def take(trial: Trial) -> None:
+        tried.append(trial)
+        if len(tried) == 5:
+            stop.set()
+
+    result = tune(pairs, TARGET, **options, callback=take, stop=stop)
+    assert result.stopped_because == "it was stopped"
+    assert len(result.awaiting) == 2
+    assert not any(clock.finals)
+    clock.finals.clear()
+    assert not tune(pairs, TARGET, **options).awaiting
+    assert clock.finals[:7] == [True] * 7
+
+
+def test_without_trials_only_what_awaits_it_is_confirmed(clock: Clock, tmp_path: Path) -> None:
+    stop, log = Event(), tmp_path / "a.jsonl"
+    options = TuneArguments(rule=in_parts, executor=Instant(clock.answer), log=log)
+    tune(scaled(), TARGET, **options, callback=lambda trial: stop.set(), stop=stop)
+    clock.finals.clear()
+    result = tune(scaled(), TARGET, **options, trials=0)
+    assert result.stopped_because == "nothing new was to be tried"
+    assert clock.finals == [True] * 7
+    assert result.functions[0].choice.state == "confirmed"
+
+
+def test_what_is_being_measured_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that never answers: the search ends with its budget all the same."""
+    monkeypatch.setattr(Elsewhere, "slots", 1)
+    hung = Executor()
+    hung.submit = lambda *_: Future()  # type: ignore[method-assign]
+    first = Conditions(TARGET.to_json(), "cpu", "cc", (), "0")
+    monkeypatch.setattr(Elsewhere, "conditions", lambda *_: first)
+    began = perf_counter()
+    result = tune(scaled(), TARGET, rule=in_parts, seconds=1.0, executor=hung)
+    assert result.stopped_because == "1 seconds are over"
+    assert perf_counter() - began < 5.0

@@ -10,7 +10,7 @@ import tilewright as tw
 from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter
 from tilewright.autotune.log.record import Trial, Workload
-from tilewright.autotune.tuning_log import TuningLog
+from tilewright.autotune.tuning_log import UNCONFIRMED, TuningLog
 from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host, host_target
 
@@ -91,7 +91,10 @@ def test_times_of_two_code_generators_are_not_compared(tmp_path: Path) -> None:
     assert known.advice(scaled(), TARGET).trial == mine
     alone = log(tmp_path / "older", older)
     found = alone.advice(scaled(), TARGET)
-    assert (found.origin, found.why) == ("tuned", "tilewright '0.0.1', not '0.1.0'")
+    assert (found.origin, found.why) == (
+        "tuned",
+        f"tilewright '0.0.1', not '0.1.0'; {UNCONFIRMED}",
+    )
     assert alone.seconds(scaled(), TARGET) == 1.5e-6  # better known from then than guessed
 
 
