@@ -114,6 +114,7 @@ class Run:
             task
             for task in self._tasks
             if (reason or task in self._left_over or task.is_settled)
+            and not task.is_measuring
             and self._confirmed.get(task) != task.tried
         ]
         for task in sorted(waiting, key=lambda task: -task.potential_saving):

@@ -173,8 +173,13 @@ class Task:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing better is likely, and nothing is being measured."""
-        return not self._in_flight and self.expected_improvement.is_negligible
+        """Whether nothing better is likely."""
+        return self.expected_improvement.is_negligible
+
+    @property
+    def is_measuring(self) -> bool:
+        """Whether a candidate is being measured."""
+        return bool(self._in_flight)
 
     @property
     def finalists(self) -> tuple[Trial, ...]:

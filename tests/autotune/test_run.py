@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from time import perf_counter
+from time import perf_counter, sleep
+from unittest.mock import patch
 
 import pytest
 
@@ -101,6 +102,22 @@ def test_a_function_whose_default_is_far_ahead_is_not_confirmed(
     monkeypatch.setattr("tilewright.autotune.log.choice.NEAR", 0.1)
     assert search(clock, seconds=100.0).stopped_because == "the space is exhausted"
     assert not clock.confirmed
+
+
+def test_confirmation_waits_for_the_trials_that_are_being_measured(clock: Clock) -> None:
+    """Two jobs at a time: the last batch is under way when the trials are spent."""
+    pool = ThreadPoolExecutor(1)  # the other job waits
+    later = Executor()
+    later.submit = lambda _, data: pool.submit(answer, data)  # type: ignore[method-assign]
+
+    def answer(data: bytes) -> bytes:
+        sleep(0.05)
+        return clock.answer(Job.decode(data))
+
+    with pool, patch.object(Elsewhere, "slots", 2):
+        result = tune(scaled(1 << 20), TARGET, rule=by_extent, trials=8, executor=later)
+    assert result.stopped_because == "8 trials are done"
+    assert result.awaiting == ()
 
 
 def by_extent(sch: Schedule) -> None:
