@@ -185,7 +185,10 @@ def test_confirm_finishes_what_awaits_it_and_tries_nothing_new(
 ) -> None:
     log = tmp_path / "more.jsonl"
     log.write_bytes(tuned[0].read_bytes())
-    done = tilewright("tune", tiny, "--log", log, "--confirm", "--json")
+    done = tilewright("tune", tiny, "--log", log, "--confirm", "--json", "--events", "events.jsonl")
+    events = [json.loads(line) for line in Path("events.jsonl").read_text().splitlines()]
+    assert [events[0]["event"], events[-1]["event"]] == ["began", "ended"]
+    assert events[-1]["awaiting"] == []
     report = json.loads(done.out)
     assert done.code == 0
     assert report["stopped_because"] == "nothing new was to be tried"
