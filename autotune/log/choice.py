@@ -86,7 +86,7 @@ def choose(trials: Sequence[Trial]) -> ScheduleChoice:
         best, default = min(map(_best_of_session, counted), key=lambda pair: _seconds(pair[0]))
         won: State = "candidate" if default is None else "confirmed"
         return ScheduleChoice(best, default, "default" if best.is_default else won, awaiting)
-    timed = [trial for trial in trials if trial.seconds is not None]
+    timed = [t for t in trials if t.seconds is not None and not t.method.session]
     default = _default(timed)
     if default is None:
         return ScheduleChoice(
@@ -125,10 +125,12 @@ def finalists(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 
 def _sessions(trials: Sequence[Trial]) -> list[list[Trial]]:
-    """The confirmation sessions of one rule in which something ran, in the order of their ends."""
+    """The confirmation sessions of one rule in which something ran, in the order of their ends; a
+    single trial, as a killed search may leave, compares nothing.
+    """
     ordered = sorted((t for t in trials if t.method.session), key=lambda trial: trial.time)
     sessions = _by(reversed(ordered), lambda trial: trial.method.session)
-    ran = [session for session in sessions if any(t.seconds is not None for t in session)]
+    ran = [one for one in sessions if len(one) > 1 and any(t.seconds is not None for t in one)]
     return [session[::-1] for session in reversed(ran)]
 
 

@@ -114,6 +114,7 @@ def test_a_calm_session_counts_more_than_a_later_one_that_was_disturbed() -> Non
     found = choose([*calm, *worse])
     assert (found.best, found.default) == (calm[1], calm[0])
     assert choose(worse).state == "default"
+    assert choose([trial(0, seconds=4.0), trial(1), calm[0]]).state == "candidate"  # cut short
 
 
 def test_a_disturbed_session_without_a_winner_decides_nothing() -> None:
