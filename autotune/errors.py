@@ -11,3 +11,7 @@ class LogError(TilewrightError, OSError):
 
 class RecordError(TilewrightError, ValueError):
     """A line of a tuning log is not what tilewright writes."""
+
+
+class NotALog(LogError):
+    """A file that holds something else than a tuning log."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TypedDict
 
+from ..tir.json_reader import Json
 from .log.record import Trial
 from .search.strategies import DEFAULT
 from .space.space import RuleFunction
@@ -31,6 +32,7 @@ class TuneOptions:
     callback: Callable[[Trial], None] | None = None
     progress: Callable[[str], None] | None = None
     stop: Event | None = None
+    events: Callable[[dict[str, Json]], None] | None = None
 
     def trial_limit(self, functions: int) -> int | None:
         """The number of trials that ends a search for so many functions; None: no number does."""
@@ -53,3 +55,4 @@ class TuneArguments(TypedDict, total=False):
     callback: Callable[[Trial], None] | None
     progress: Callable[[str], None] | None
     stop: Event | None
+    events: Callable[[dict[str, Json]], None] | None

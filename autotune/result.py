@@ -9,8 +9,10 @@ from pathlib import Path
 from ..driver.check.clock import Laps
 from ..runtime.machine.timing import seconds_text
 from ..tir.func import PrimFunc
-from .log.record import Trial
-from .log.summary import default_seconds
+from .log.choice import ScheduleChoice
+from .log.disturbance import busy_text
+from .log.labels import labels
+from .log.record import Trial, Workload
 from .report.html import TableRow, functions_html
 
 
@@ -18,29 +20,34 @@ from .report.html import TableRow, functions_html
 class TunedFunction:
     """The result of a search for one function.
 
-    best: the trial whose schedule is recommended (see log/choice.py); None where no trial ran.
-    count: how often a model runs the function. history: every trial, those of a resumed log first.
+    count: how often a model runs the function. choice: what is known of its best schedule.
+    history: every trial, those of a resumed log first.
     """
 
     func: PrimFunc
     count: int
-    best: Trial | None
+    choice: ScheduleChoice
     history: tuple[Trial, ...] = field(repr=False)
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial whose schedule a build takes; None where no trial ran."""
+        return self.choice.best
 
     @property
     def seconds(self) -> float | None:
         """Seconds of the best trial."""
-        return None if self.best is None else self.best.seconds
+        return self.choice.seconds
 
     @property
     def default_time(self) -> float | None:
         """Seconds of the default schedule, in the session of the best trial where it took part."""
-        return default_seconds(self.history, self.best)
+        return self.choice.default_seconds
 
     def __str__(self) -> str:
         text = "nothing ran" if self.seconds is None else f"best {seconds_text(self.seconds)}"
         if self.seconds is not None and self.default_time is not None:
-            text += f", default {seconds_text(self.default_time)}"
+            text += f", default {seconds_text(self.default_time)}, {self.choice}"
         failed = sum(trial.outcome != "ok" for trial in self.history)
         return f"{self.func.name}: {text}; {len(self.history)} trials, {failed} failed"
 
@@ -78,11 +85,18 @@ class TuneResult:
 
     @property
     def ending(self) -> str:
-        """Why the search ended, and how to continue it."""
-        text = f"ended: {self.stopped_because}"
-        if self.log is None:
-            return text
-        return f"{text}\nkept: every trial, in '{self.log}'; the same call goes on from there"
+        """Why the search ended, what was disturbed or awaits confirmation, and how to go on."""
+        lines = [f"ended: {self.stopped_because}", busy_text(self.history)]
+        if self.awaiting:
+            lines.append(f"not confirmed yet: {', '.join(f.func.name for f in self.awaiting)}")
+        if self.log is not None:
+            lines.append(f"kept: every trial, in '{self.log}'; the same call goes on from there")
+        return "\n".join(filter(None, lines))
+
+    @property
+    def awaiting(self) -> tuple[TunedFunction, ...]:
+        """The functions with candidates about which no confirmation round has decided."""
+        return tuple(one for one in self.functions if one.choice.awaiting)
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.functions), self.ending])
@@ -91,9 +105,11 @@ class TuneResult:
         return f"TuneResult:\n{self}"
 
     def _repr_html_(self) -> str:
+        workloads = [Workload.of(one.func) for one in self.functions]
+        names = labels(workloads)
         rows = (
-            TableRow(f.func.name, f.count, f.history, f.default_time, f.seconds)
-            for f in self.functions
+            TableRow(names[workload.key], one.count, one.history, one.choice)
+            for workload, one in zip(workloads, self.functions, strict=True)
         )
         return functions_html(rows, f"{len(self.history)} trials", self.ending)
 

@@ -1,4 +1,6 @@
-"""The loop of a search: measure batches until the budget is spent, then confirm the best."""
+"""The loop of a search: measure batches until the budget is spent, and confirm the best candidates
+of each function as soon as its search has settled.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from .task import Batch, ConfirmationRound, Task
 
 INTERRUPTED = "it was interrupted"
 CONFIRMATION_SHARE = 0.2  # of a budget in seconds that is reserved for confirmation rounds
+OVERTIME = 0.05  # of a budget in seconds, in which what is being measured may end
 BATCH = 4  # candidates of a function in one job, which share its data
 
 
@@ -22,29 +25,46 @@ class Run:
     """One search for several functions at one place."""
 
     def __init__(
-        self, tasks: Sequence[Task], place: Place, options: TuneOptions, stop: Event
+        self,
+        tasks: Sequence[Task],
+        place: Place,
+        options: TuneOptions,
+        stop: Event,
+        began: float | None = None,
     ) -> None:
-        """options: for the budget. stop: ends the search once it is set."""
+        """options: for the budget, which is spent from `began` on, by default from now. stop: ends
+        the search once it is set.
+        """
         self._tasks = tasks
         self._place = place
         self._limit = options.trial_limit(len(tasks))
         self._stop = stop
         self._seconds = options.seconds
-        now, budget = perf_counter(), inf if options.seconds is None else options.seconds
+        now = perf_counter() if began is None else began
+        budget = inf if options.seconds is None else options.seconds
         self._deadline = now + budget
         self._search_deadline = now + (1.0 - CONFIRMATION_SHARE) * budget
+        self._last = now + (1.0 + OVERTIME) * budget
         self._in_flight: dict[Future[Reply], Batch | ConfirmationRound] = {}
+        self._open: list[ConfirmationRound] = []
+        self._left_over = {task for task in tasks if task.finalists}  # by an earlier search
+        self._confirmed: dict[Task, int] = {}  # the number of its candidates at its last round
 
     def search(self) -> str:
-        """Search all functions, most promising first. Returns why the search ended."""
+        """Confirm what an earlier search left, then search all functions, most promising first.
+        Returns why the search ended.
+        """
         try:
-            while (reason := self._stop_reason()) is None or self._in_flight:
-                while reason is None and len(self._in_flight) < self._place.slots:
-                    if not self._submit_batch():
+            while True:
+                reason = self._stop_reason()
+                while len(self._in_flight) < self._place.slots:
+                    part = self._next_round(reason) or (None if reason else self._next_batch())
+                    if part is None:
                         break
-                    reason = self._stop_reason()
-                self._wait()
-            return self._confirm(reason)
+                    self._in_flight[self._place.submit(part.job)] = part
+                    reason = reason or self._stop_reason()
+                if (reason and not self._in_flight) or not self._wait():
+                    return reason or self._budget_text
         except KeyboardInterrupt:
             return INTERRUPTED
 
@@ -53,64 +73,65 @@ class Run:
         if self._stop.is_set():
             return "it was stopped"
         if self._limit is not None and self._trials_left() <= 0:
-            return f"{self._limit} trials are done"
-        if perf_counter() > self._search_deadline:
-            return f"{self._seconds:g} seconds are over"
+            return (
+                f"{self._limit} trials are done" if self._limit else "nothing new was to be tried"
+            )
         improvements = [task.expected_improvement for task in self._tasks]
         if all(improvement.is_negligible for improvement in improvements):
             return str(max(improvements, key=lambda improvement: improvement.chance))
-        return None
+        return self._budget_text if perf_counter() > self._search_deadline else None
+
+    @property
+    def _budget_text(self) -> str:
+        return f"{self._seconds:g} seconds are over"
 
     def _trials_left(self) -> int:
         assert self._limit is not None
         return self._limit - sum(task.tried for task in self._tasks)
 
-    def _submit_batch(self) -> bool:
-        """Submit a batch of the most promising function; False where none has a new candidate."""
+    def _next_batch(self) -> Batch | None:
+        """A batch of the most promising function; None where none has a new candidate."""
         open_ = [task for task in self._tasks if not task.expected_improvement.is_negligible]
         for task in sorted(open_, key=lambda task: -task.expected_saving):
             most = BATCH if self._limit is None else min(BATCH, self._trials_left())
             batch = task.next_batch(most, self._place)
             if batch is not None:
-                self._submit(batch)
-                return True
-        return False
+                return batch
+        return None
 
-    def _submit(self, part: Batch | ConfirmationRound) -> None:
-        self._in_flight[self._place.submit(part.job)] = part
-
-    def _wait(self) -> list[Batch | ConfirmationRound]:
-        """Wait for replies; return the batches that they finish. Empty where none is in flight."""
-        finished, _ = wait(self._in_flight, return_when=FIRST_COMPLETED)
-        parts = []
-        for future in finished:
-            parts.append(self._in_flight.pop(future))
-            parts[-1].take(future.result())
-        return parts
-
-    def _confirm(self, reason: str) -> str:
-        """Measure the best candidates of each function against its default, in the order of the
-        potential savings. Returns the reason, with the functions that there was no time for.
+    def _next_round(self, reason: str | None) -> ConfirmationRound | None:
+        """A process of a confirmation round: of one that is open, else of the function with the
+        largest potential saving whose search has settled, or all where the search has ended.
         """
-        savings = [(task.potential_saving, number) for number, task in enumerate(self._tasks)]
-        waiting = [self._tasks[number] for seconds, number in sorted(savings) if seconds > 0]
-        open_: list[ConfirmationRound] = []
-        while ((waiting or open_) and not self._must_end) or self._in_flight:
-            while (waiting or open_) and len(self._in_flight) < self._place.slots:
-                if self._must_end:
-                    break
-                part = open_.pop(0) if open_ else waiting.pop().confirmation()
-                if part is not None:
-                    self._submit(part)
-            if self._in_flight:
-                parts = (part for part in self._wait() if isinstance(part, ConfirmationRound))
-                open_.extend(part for part in parts if not part.state.is_over)
-        left = len(waiting) + len(open_)
-        if not left or self._stop.is_set():
-            return reason
-        functions = f"{left} functions" if left > 1 else "one function"
-        return f"{reason}, no time left to re-measure {functions}"
+        rounds = sum(isinstance(part, ConfirmationRound) for part in self._in_flight.values())
+        if self._stop.is_set() or perf_counter() > self._deadline:
+            return None
+        if rounds >= max(1, self._place.slots // 2):  # as many as can run: sooner one is decided
+            return None
+        if self._open:
+            return self._open.pop(0)
+        waiting = [
+            task
+            for task in self._tasks
+            if (reason or task in self._left_over or task.is_settled)
+            and not task.is_measuring
+            and self._confirmed.get(task) != task.tried
+        ]
+        for task in sorted(waiting, key=lambda task: -task.potential_saving):
+            self._confirmed[task] = task.tried
+            self._left_over.discard(task)
+            part = task.confirmation()
+            if part is not None:
+                return part
+        return None
 
-    @property
-    def _must_end(self) -> bool:
-        return self._stop.is_set() or perf_counter() > self._deadline
+    def _wait(self) -> bool:
+        """Wait for replies, and take them in; False where the budget ended before one came."""
+        left = max(0.0, self._last - perf_counter())
+        finished, _ = wait(self._in_flight, None if left == inf else left, FIRST_COMPLETED)
+        for future in finished:
+            part = self._in_flight.pop(future)
+            part.take(future.result())
+            if isinstance(part, ConfirmationRound) and not part.state.is_over:
+                self._open.append(part)
+        return bool(finished) or not self._in_flight

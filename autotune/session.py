@@ -16,7 +16,8 @@ from ..driver.resolve_target import resolve_target
 from ..driver.tuning.errors import TuneError
 from ..tir.func import PrimFunc
 from ..tir.target.target import Target
-from .log.choice import best_trial
+from .events import EventStream
+from .log.choice import choose
 from .log.file import Contents, LogWriter, read_log
 from .log.record import Trial
 from .measure.machine import Machine
@@ -40,7 +41,9 @@ class Session:
         what: PrimFunc | Sequence[tuple[PrimFunc, int]],
         target: Target | str | None,
         options: TuneOptions,
+        began: float | None = None,
     ) -> None:
+        """began: when the budget began to be spent, by `perf_counter`; default: with the search."""
         self.target = resolve_target(target)
         pairs = [(what, 1)] if isinstance(what, PrimFunc) else list(what)
         for func, _ in pairs:
@@ -48,7 +51,9 @@ class Session:
         if options.executor is None:
             tuner_of(self.target).check_here(self.target)
         self._options = options
+        self._began = began
         self._stop = options.stop or Event()
+        self._events = None if options.events is None else EventStream(options.events)
         self._writer: LogWriter | None = None
         self._clock = Clock()
         spaces = [(TuningSpace(func, self.target, options.rule), count) for func, count in pairs]
@@ -64,9 +69,11 @@ class Session:
         how many of them count toward the budget.
         """
         options = self._options
+        if self._events is not None:
+            self._events.began([(task.workload, task.count) for task in self._tasks])
         with ExitStack() as stack:
             stack.enter_context(fewer_collections())
-            place = stack.enter_context(closing(_place(options.executor, options.progress)))
+            place = stack.enter_context(closing(_place(options.executor, self._note)))
             if options.log is not None:
                 path = Path(options.log)
                 known = read_log(path) if path.exists() else None
@@ -75,8 +82,11 @@ class Session:
                 self._writer = stack.enter_context(LogWriter(options.log))
                 open_log(self._writer, self._tasks, () if known is None else known.workloads)
             self._clock = place.clock
-            reason = Run(self._tasks, place, options, self._stop).search()
-        return self.result(reason)
+            reason = Run(self._tasks, place, options, self._stop, self._began).search()
+        result = self.result(reason)
+        if self._events is not None:
+            self._events.ended(result)
+        return result
 
     def stop(self) -> None:
         """End the search after the trials that are being measured."""
@@ -87,7 +97,7 @@ class Session:
         histories = [(task, tuple(task.history)) for task in self._tasks]
         return TuneResult(
             tuple(
-                TunedFunction(task.space.func, task.count, best_trial(history), history)
+                TunedFunction(task.space.func, task.count, choose(history), history)
                 for task, history in histories
             ),
             reason,
@@ -100,6 +110,8 @@ class Session:
         here = place.conditions(self.target)
         for task in self._tasks:
             task.resume(known, here)
+        if self._events is not None:
+            self._events.resumed([trial for task in self._tasks for trial in task.history])
         if on_resume is not None:
             trials = [trial for task in self._tasks for trial in task.history]
             tried = sum(task.tried for task in self._tasks)
@@ -110,6 +122,15 @@ class Session:
             self._writer.append(trial)
         if self._options.callback is not None:
             self._options.callback(trial)
+        if self._events is not None:
+            self._events.trial(trial)
+
+    def _note(self, text: str) -> None:
+        """Report what the search waits for."""
+        if self._options.progress is not None:
+            self._options.progress(text)
+        if self._events is not None:
+            self._events.waiting(text)
 
 
 def _place(executor: Executor | str | None, progress: Callable[[str], None] | None) -> Place:
@@ -126,7 +147,8 @@ def check_tunable(func: PrimFunc, target: Target) -> None:
     if func.dims:
         names = ", ".join(f"'{dim.name}'" for dim in func.dims)
         raise TuneError(
-            f"tune: the sizes {names} of '{func.name}' are decided by a call; expected numbers.",
+            f"tune: the sizes {names} of '{func.name}' are decided by a call; expected numbers, "
+            "until trials can be timed at several sizes.",
             code="tune-sizes",
             hints=("tune the function of the sizes that matter most.",),
         )

@@ -14,6 +14,7 @@ from time import perf_counter
 from ..schedule.errors import ScheduleError
 from ..schedule.trace.trace import Trace
 from ..tir.errors import TilewrightError
+from .log.choice import finalists
 from .log.file import Contents, LogWriter
 from .log.record import Conditions, Trial, Workload
 from .log.setting import Setting
@@ -22,15 +23,13 @@ from .measure.device_lock import cpu_lock
 from .measure.jobs import Job, Reply
 from .measure.lowering import LoweredCandidate, write
 from .measure.measurement import Subject, same_code
-from .places.confirmation import FINALISTS, Confirmation, rounds_of
+from .places.confirmation import Confirmation, rounds_of
 from .places.places import Place
 from .search.expected_improvement import NOTHING_LEFT, ExpectedImprovement
 from .search.sharing import expected_saving
 from .search.strategies import DEFAULT, make_strategy
 from .space.decisions import GuidedWalk, decisions_of
 from .space.space import Candidate, TuningSpace
-
-NEAR = 1.1  # a candidate slower than this many times the default is not confirmed
 
 Keep = Callable[[Trial], None]
 
@@ -173,24 +172,35 @@ class Task:
             self._tell(twin.candidate, self._record(same_code(self._by_source[twin.source], twin)))
 
     @property
+    def is_settled(self) -> bool:
+        """Whether nothing better is likely."""
+        return self.expected_improvement.is_negligible
+
+    @property
+    def is_measuring(self) -> bool:
+        """Whether a candidate is being measured."""
+        return bool(self._in_flight)
+
+    @property
+    def finalists(self) -> tuple[Trial, ...]:
+        """The trials that await a confirmation round."""
+        return finalists([trial for trial in self.history if trial.rule == self.space.name])
+
+    @property
     def potential_saving(self) -> float:
-        """Seconds of a run of the model that a confirmation round may save; 0 without a rival."""
-        default = self._seconds(self.space.candidate())
-        if default is None or self._fastest is None or self.tried < 2:
-            return 0.0
-        return self.count * (NEAR * default - self._fastest)
+        """Seconds of a run of the model that a confirmation round may save."""
+        default, fastest = self._seconds(self.space.candidate()), self._fastest
+        return 0.0 if default is None or fastest is None else self.count * (default - fastest)
 
     def confirmation(self) -> ConfirmationRound | None:
-        """The default and the fastest candidates, to be measured in turns. A candidate that took
-        more than `NEAR` times the default is left out; None where all are.
-        """
-        default = self.space.candidate()
-        default_seconds = self._seconds(default)
-        if default_seconds is None:
+        """The default and the finalists, to be measured in turns; None where there are none."""
+        traces = [_key(trial.trace) for trial in self.finalists]
+        default = self.space.candidate() if traces else None
+        default_seconds = None if default is None else self._seconds(default)
+        if default is None or default_seconds is None:
             return None
-        fastest = self.search.fastest(FINALISTS + 1)
-        near = [one for one in fastest if (self._seconds(one) or inf) <= NEAR * default_seconds]
-        rivals = [candidate for candidate in near if not candidate.is_default][:FINALISTS]
+        known = {_key(one.schedule.trace): one for one in self.search.fastest(len(self._done))}
+        rivals = [known[trace] for trace in traces if trace in known]
         by_source: dict[str, LoweredCandidate] = {}
         for one in map(self._write, (default, *rivals)):
             if isinstance(one, LoweredCandidate):

@@ -56,7 +56,8 @@ def tune(
     strategy: "evolutionary" (the default), "evolutionary-xgboost" (the extra `cost`) or "random".
     executor: whose workers measure instead of this machine: any executor of concurrent.futures, or
     "dask://HOST:PORT", a Dask scheduler. Schedules are still made here, for `target`.
-    callback: called with every trial. progress: called with a text that says what the search waits
+    callback: called with every trial. events: called with every event, a dictionary as
+    autotune/events.schema.json has it. progress: called with a text that says what the search waits
     for. stop: ends the search once it is set, as Ctrl-C does; the result so far is returned.
 
     Raises: TuneError, BuildError, TargetError, LogError, CompilerNotFound; for a GPU NoDevice,

@@ -14,18 +14,18 @@ from ..tir.func import PrimFunc
 from ..tir.target.target import Target
 from ..tir.text.canonical import workload_key
 from ..tir.text.html import plain
-from .log.choice import best_trial
+from .log.choice import State, choose
 from .log.conditions import conditions
 from .log.file import Contents, contents, read_log
 from .log.record import Trial
 from .log.setting import Setting, by_setting, differences
-from .log.summary import summarise
-from .report.html import TableRow, functions_html
+from .report.html import log_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TUNED, SIMILAR, DEFAULT = "tuned", "similar", "rule"  # values of Schedule.origin
+UNCONFIRMED = "a candidate that is not confirmed yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,13 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class _SettingTrials:
-    """The trials of one setting. is_here: whether it is this machine and target; differences: of
-    the setting from that of this machine, in words.
+    """The trials of one setting. state: of the best one. is_here: whether it is this machine and
+    target; differences: of the setting from that of this machine, in words.
     """
 
     setting: Setting
     best: Trial
+    state: State
     trials: int
     is_here: bool
     differences: tuple[str, ...]
@@ -97,7 +98,10 @@ class TuningLog:
             except ScheduleError as error:  # the primitives have changed since
                 reason = f"its schedule can no longer be replayed: {error.message}"
                 continue
-            return Advice(schedule, origin, group.best, "; ".join(group.differences))
+            unconfirmed = (UNCONFIRMED,) if group.state == "candidate" else ()
+            return Advice(
+                schedule, origin, group.best, "; ".join((*group.differences, *unconfirmed))
+            )
         return Advice(None, DEFAULT, None, reason)
 
     def figure(self, func: PrimFunc | None = None) -> Figure:
@@ -125,20 +129,7 @@ class TuningLog:
         return f"TuningLog('{self.path}': {counts}{invalid})"
 
     def _repr_html_(self) -> str:
-        summaries = summarise(self.contents)
-        settings = dict.fromkeys(one.setting for one in summaries)
-        tables = [
-            functions_html(
-                (
-                    TableRow(one.name, None, one.trials, one.default_seconds, one.seconds)
-                    for one in summaries
-                    if one.setting == setting
-                ),
-                str(setting),
-            )
-            for setting in settings
-        ]
-        return "".join((plain(repr(self)), *tables))
+        return plain(repr(self)) + log_html(self.contents)
 
     def _reason_for_none(self, func: PrimFunc) -> str:
         """Why the log has no schedule for a function, where it has none."""
@@ -163,11 +154,12 @@ class TuningLog:
 
 def _usable(known: list[Trial], here: Setting) -> Iterator[_SettingTrials]:
     for setting, trials in by_setting(known).items():
-        best = best_trial(trials)
+        choice = choose(trials)
+        best = choice.best
         if best is not None and setting.instructions == here.instructions:
             different = differences(replace(setting, cache=here.cache), here)
             is_here = setting.place == here.place
-            yield _SettingTrials(setting, best, len(trials), is_here, different)
+            yield _SettingTrials(setting, best, choice.state, len(trials), is_here, different)
 
 
 def _nearness(group: _SettingTrials, here: Setting) -> tuple[object, ...]:

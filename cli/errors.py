@@ -25,6 +25,7 @@ _CODES = {
     "PeerMissing": ENVIRONMENT,
     "ToolNotFound": ENVIRONMENT,
     "ModelFileError": USAGE,
+    "NotALog": USAGE,
     "OptionError": USAGE,
     "ModelError": UNSUPPORTED,
     "PeerFailed": UNSUPPORTED,

@@ -11,27 +11,33 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..tir.text.display import printable
 from .arguments import add_json, add_model, add_verb, described_by, shapes_of, whole
-from .errors import OK
-from .text import paragraph, table, working
+from .errors import INTERRUPTED, OK, UsageError
+from .text import bad, duration_text, paragraph, shortened, table, working
 
 if TYPE_CHECKING:
     from ..autotune.result import TunedFunction, TuneResult
+    from ..graph.plan.tasks import ModelTasks
     from .arguments import Verbs
 
 _EXAMPLES = """\
   tilewright tune resnet50.onnx --log resnet50.jsonl --budget 20m
   tilewright tune resnet50.onnx --log resnet50.jsonl --trials 500    goes on
+  tilewright tune resnet50.onnx --log resnet50.jsonl --confirm       after Ctrl-C: no new trials
   tilewright log check resnet50.onnx --log resnet50.jsonl
   tilewright compile resnet50.onnx --log resnet50.jsonl
 """
 _SHOWN = 20  # functions
-_HEADS = ("function", "places", "trials", "default", "best", "saved")
+_HEADS = ("function", "places", "trials", "default", "best", "saved", "state", "nodes")
+_NODES = 30  # characters
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -69,6 +75,16 @@ def add_parser(verbs: Verbs) -> None:
         metavar="WHERE",
         help="let the workers of a Dask scheduler measure: dask://HOST:PORT",
     )
+    parser.add_argument(
+        "--confirm",
+        action="store_true",
+        help="try nothing new: only let candidates that await it compete with their defaults",
+    )
+    parser.add_argument(
+        "--events",
+        metavar="FILE",
+        help="append an event for each trial, gain and pause as a line of JSON",
+    )
     parser.add_argument("--no-resume", action="store_true", help="measure again what the log holds")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -84,27 +100,19 @@ def duration(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Search until the budget is spent, or Ctrl-C."""
+    began = time.perf_counter()
+    _check_confirm(arguments)
+    print(f"tilewright: tuning {printable(_plan_text(arguments))}", file=sys.stderr, flush=True)
     from ..autotune.options import TuneOptions  # start-up
     from ..autotune.report.progress_table import ProgressTable
+    from ..autotune.run import INTERRUPTED as BY_USER
     from ..autotune.session import Session
-    from ..driver.backends.table import tuner_of
-    from ..driver.resolve_target import resolve_target
-    from ..graph.plan.tasks import tasks
-    from ..tir.text.canonical import workload_key
     from .tuning_progress import Progress, TrialBudget
 
-    if arguments.executor is None:
-        target = resolve_target(arguments.target)
-        tuner_of(target).check_here(target)
-    with working("pricing alternatives"):
-        pairs = tasks(
-            arguments.model,
-            arguments.target,
-            shapes=shapes_of(arguments.shapes),
-            tolerance=arguments.tolerance,
-        )
+    model = _tasks(arguments)
+    pairs = [(task.func, task.places) for task in model.tasks]
     options = TuneOptions(
-        trials=arguments.trials,
+        trials=0 if arguments.confirm else arguments.trials,
         seconds=arguments.budget,
         log=arguments.log,
         resume=not arguments.no_resume,
@@ -112,16 +120,73 @@ def run(arguments: argparse.Namespace) -> int:
         strategy=arguments.strategy,
         executor=arguments.executor,
     )
-    functions = {workload_key(func): (func, count) for func, count in pairs}
-    budget = TrialBudget(options.trial_limit(len(pairs)), options.seconds)
+    functions = {task.key: (task.func, task.places) for task in model.tasks}
+    progress_table = ProgressTable.of(functions, model.latency)
+    progress_table.began -= time.perf_counter() - began
+    budget = TrialBudget(options.trial_limit(len(pairs)) or None, options.seconds)
     with (
-        Progress(ProgressTable.of(functions), sys.stderr, budget) as progress,
+        Progress(progress_table, sys.stderr, budget) as progress,
+        _event_lines(arguments.events) as events,
         _ended_by_sigterm(),
     ):
-        options = replace(options, callback=progress, progress=progress.note)
-        result = Session(pairs, arguments.target, options).search(progress.resume)
-    print(json.dumps(_json(result), indent=1) if arguments.json else _text(result, arguments))
-    return OK
+        options = replace(options, callback=progress, progress=progress.note, events=events)
+        result = Session(pairs, arguments.target, options, began).search(progress.resume)
+    if arguments.json:
+        print(json.dumps(_json(result, model), indent=1))
+    else:
+        print(_text(result, model, arguments))
+    return INTERRUPTED if result.stopped_because == BY_USER else OK
+
+
+def _check_confirm(arguments: argparse.Namespace) -> None:
+    """Refuse what contradicts `--confirm`. Raises: UsageError, LogError."""
+    if not arguments.confirm:
+        return
+    if arguments.trials is not None or arguments.no_resume:
+        given = "--no-resume" if arguments.no_resume else "--trials"
+        raise UsageError(
+            f"tune: --confirm tries nothing new, so {given} has no meaning with it.",
+            code="cli-tune-confirm",
+            hints=(f"leave one of --confirm and {given} out.",),
+        )
+    from ..autotune.log.file import log_files  # only here
+
+    log_files(Path(arguments.log))
+
+
+def _plan_text(arguments: argparse.Namespace) -> str:
+    """What is to be done, for the first line."""
+    budget = "" if arguments.budget is None else f", at most {duration_text(arguments.budget)}"
+    what = ", confirmation only" if arguments.confirm else ""
+    return f"{arguments.model}, log {arguments.log}{budget}{what}"
+
+
+def _tasks(arguments: argparse.Namespace) -> ModelTasks:
+    """The functions of the model. Raises: ModelError, TargetError, NoDevice."""
+    from ..driver.backends.table import tuner_of  # start-up
+    from ..driver.resolve_target import resolve_target
+    from ..graph.plan.tasks import model_tasks
+
+    if arguments.executor is None:
+        target = resolve_target(arguments.target)
+        tuner_of(target).check_here(target)
+    with working("pricing alternatives"):
+        return model_tasks(
+            arguments.model,
+            arguments.target,
+            shapes=shapes_of(arguments.shapes),
+            tolerance=arguments.tolerance,
+        )
+
+
+@contextmanager
+def _event_lines(path: str | None) -> Iterator[Callable[[Mapping[str, object]], None] | None]:
+    """A function that appends an event to a file; None without a file."""
+    if path is None:
+        yield None
+        return
+    with open(path, "a", encoding="utf-8", buffering=1) as file:
+        yield lambda event: print(json.dumps(event), file=file)
 
 
 @contextmanager
@@ -134,35 +199,87 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _text(result: TuneResult, arguments: argparse.Namespace) -> str:
-    ordered = sorted(result.functions, key=_saved, reverse=True)
-    rows = [_row(found) for found in ordered[:_SHOWN]]
-    lines = [paragraph("ended", result.stopped_because), table(_HEADS, rows)]
-    if len(ordered) > _SHOWN:
-        lines.append(f"and {len(ordered) - _SHOWN} more functions")
-    given = [arguments.model]
-    for name, values in (("--shapes", arguments.shapes), ("--target", [arguments.target])):
-        given += [f"{name} {value}" for value in values if value]
-    if arguments.tolerance is not None:
-        given.append(f"--tolerance {arguments.tolerance:g}")
-    same = f"{' '.join(given)} --log {arguments.log}"
+def _text(result: TuneResult, model: ModelTasks, arguments: argparse.Namespace) -> str:
+    from ..autotune.log.disturbance import busy_text  # start-up
+    from ..autotune.log.labels import labels
+    from ..autotune.log.record import Workload
+
+    names = labels(Workload.of(task.func) for task in model.tasks)
+    pairs = sorted(
+        zip(result.functions, model.tasks, strict=True),
+        key=lambda pair: (-_saved(pair[0]), not pair[0].choice.awaiting),
+    )
+    rows = [_row(found, names[task.key], task.nodes) for found, task in pairs[:_SHOWN]]
+    lines = [paragraph("ended", result.stopped_because)]
+    busy = busy_text(result.history)
+    if busy:
+        lines.append(paragraph("disturbed", bad(f"{busy} (~): their times are not reliable")))
+    latency = _latency(result, model)
+    if latency:
+        lines.append(paragraph("model", latency))
+    lines.append(table(_HEADS, rows))
+    if len(pairs) > _SHOWN:
+        lines.append(f"and {len(pairs) - _SHOWN} more functions")
+    same = _same_arguments(arguments)
+    if result.awaiting:
+        count = len(result.awaiting)
+        functions = f"{count} functions have" if count > 1 else "one function has"
+        lines.append(
+            paragraph(
+                "pending",
+                f"{functions} candidates that are not confirmed yet",
+                f"tilewright tune {same} --confirm",
+            )
+        )
     lines.append(paragraph("go on", f"tilewright tune {same}"))
     lines.append(paragraph("covered", f"tilewright log check {same}"))
     lines.append(paragraph("use", f"tilewright compile {same}"))
     return "\n".join(lines)
 
 
-def _row(found: TunedFunction) -> tuple[str, ...]:
+def _same_arguments(arguments: argparse.Namespace) -> str:
+    """The arguments by which another command means the same model and log."""
+    given = [arguments.model]
+    for name, values in (("--shapes", arguments.shapes), ("--target", [arguments.target])):
+        given += [f"{name} {value}" for value in values if value]
+    if arguments.tolerance is not None:
+        given.append(f"--tolerance {arguments.tolerance:g}")
+    return f"{' '.join(given)} --log {arguments.log}"
+
+
+def _latencies(result: TuneResult, model: ModelTasks) -> tuple[float | None, float | None]:
+    """The latency of the model by its kernels, with the default schedules and with the best ones;
+    None where it is unknown.
+    """
+    pairs = list(zip(model.tasks, result.functions, strict=True))
+    default = {t.key: f.default_time for t, f in pairs if f.default_time is not None}
+    best = {t.key: f.seconds for t, f in pairs if f.seconds is not None}
+    return model.latency(default), model.latency(best)
+
+
+def _latency(result: TuneResult, model: ModelTasks) -> str:
+    """The predicted latency as text; empty where it is unknown."""
+    from ..runtime.machine.timing import seconds_text  # start-up
+
+    default, best = _latencies(result, model)
+    if default is None or best is None:
+        return ""
+    return f"predicted latency {seconds_text(best)}, by the defaults {seconds_text(default)}"
+
+
+def _row(found: TunedFunction, name: str, nodes: str) -> tuple[str, ...]:
     from ..runtime.machine.timing import seconds_text  # start-up
 
     default, best = found.default_time, found.seconds
     return (
-        found.func.name,
+        name,
         str(found.count),
         str(len(found.history)),
         "" if default is None else seconds_text(default),
         "" if best is None else seconds_text(best),
         f"{_saved(found) * 1e3:.3f} ms",
+        "" if best is None else str(found.choice),
+        shortened(nodes, _NODES),
     )
 
 
@@ -173,11 +290,14 @@ def _saved(found: TunedFunction) -> float:
     return found.count * (found.default_time - found.seconds)
 
 
-def _json(result: TuneResult) -> dict[str, object]:
+def _json(result: TuneResult, model: ModelTasks) -> dict[str, object]:
     from ..autotune.space.decisions import decisions_of  # start-up
 
+    default, best = _latencies(result, model)
     return {
         "stopped_because": result.stopped_because,
+        "default_latency": default,
+        "best_latency": best,
         "default_seconds": result.default_time,
         "best_seconds": result.best_time,
         "functions": [
@@ -187,10 +307,13 @@ def _json(result: TuneResult) -> dict[str, object]:
                 "trials": len(found.history),
                 "default_seconds": found.default_time,
                 "seconds": found.seconds,
+                "state": found.choice.state,
+                "awaiting": len(found.choice.awaiting),
+                "nodes": task.nodes,
                 "decisions": None
                 if found.best is None
                 else {name: one.value for name, one in decisions_of(found.best.trace).items()},
             }
-            for found in result.functions
+            for found, task in zip(result.functions, model.tasks, strict=True)
         ],
     }

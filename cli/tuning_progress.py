@@ -1,5 +1,5 @@
 """The progress of a search: a live table on a terminal; elsewhere a line for each gain, and one a
-minute.
+minute without.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Event, Thread
 from typing import TYPE_CHECKING, TextIO
 
 from ..autotune.report.progress_table import ProgressRow, ProgressTable
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 
     from ..autotune.log.record import Record, Trial
 
+_HEADS = ("places", "trials", "failed", "default", "best", "gain", "state", "of limit")
 _SHOWN = 16  # rows, most recent trial first
 _PER_SECOND = 4  # refreshes
 _SILENCE = 60.0  # seconds without a gain after which a line is written anyway
+_BEAT = 5.0  # seconds between looks at the clock
 
 
 @dataclass
@@ -32,15 +35,22 @@ class TrialBudget:
     trials: int | None = None
     seconds: float | None = None
 
-    def left(self, table: ProgressTable) -> float | None:
-        """Seconds until the first limit is reached, at the pace so far; None: unknown."""
-        limits = []
-        if self.seconds is not None:
-            limits.append(self.seconds - table.seconds)
+    def text(self, table: ProgressTable) -> str:
+        """The time that is left: "about" it by the pace, "at most" by the clock; empty: unknown."""
+        limits = self._limits(table)
+        if not limits:
+            return ""
+        word = min(limits, key=lambda word: limits[word])
+        return f"{word} {duration_text(limits[word])} left" if limits[word] else "last rounds"
+
+    def _limits(self, table: ProgressTable) -> dict[str, float]:
+        limits = {}
         if self.trials is not None and table.now:
             trials = self.trials - table.tried - table.now
-            limits.append(trials * table.seconds / table.now)
-        return max(0.0, min(limits)) if limits else None
+            limits["about"] = max(0.0, trials * table.seconds / table.now)
+        if self.seconds is not None:
+            limits["at most"] = max(0.0, self.seconds - table.seconds)
+        return limits
 
 
 class Progress:
@@ -55,6 +65,7 @@ class Progress:
         self._live: Live | None = None
         self._last_line = time.monotonic()
         self._note = ""  # what the search waits for
+        self._ended = Event()
 
     def __enter__(self) -> Progress:
         if self._stream.isatty():
@@ -66,9 +77,12 @@ class Progress:
                 get_renderable=self.renderable, console=console, refresh_per_second=_PER_SECOND
             )
             self._live.start()
+        else:
+            Thread(target=self._follow, name="tilewright-progress", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
         if self._live is not None:
             self._live.stop()
 
@@ -79,8 +93,8 @@ class Progress:
             return
         if row is not None and row.trials > 1:
             self._print(f"{row.name} {_text(row)}")
-        elif time.monotonic() - self._last_line > _SILENCE:
-            self._print("no gain since")
+        else:
+            self._break_silence()
 
     def resume(self, trials: Sequence[Trial], tried: int) -> None:
         """Add the trials of a resumed log. tried: how many of them count toward the budget."""
@@ -92,22 +106,32 @@ class Progress:
         if self._live is None:
             self._print(text)
 
+    def _follow(self) -> None:
+        """Look at the clock until the search has ended: a trial may take minutes."""
+        while not self._ended.wait(_BEAT):
+            self._break_silence()
+
+    def _break_silence(self) -> None:
+        if time.monotonic() - self._last_line > _SILENCE:
+            self._print(self._note or "no gain since")
+
     def _print(self, text: str) -> None:
         self._last_line = time.monotonic()
         print(printable(f"tilewright: {self._title()}: {text}"), file=self._stream, flush=True)
 
     def _title(self) -> str:
-        failed = sum(row.failed for row in self._table.all_rows)
-        parts = [f"{self._table.trials} trials"]
-        if failed:
-            parts.append(f"{failed} failed")
-        parts.append(duration_text(self._table.seconds))
-        left = self._budget.left(self._table)
-        if left is not None:
-            parts.append(f"at most {duration_text(left)} left" if left else "last rounds")
-        if self._note and self._live is not None:
-            parts.append(self._note)
-        return ", ".join(parts)
+        table = self._table
+        failed, latency = sum(row.failed for row in table.all_rows), table.predicted
+        parts = [
+            f"{table.begun} of {len(table.rows)} functions",
+            f"{table.trials} trials",
+            f"{failed} failed" if failed else "",
+            "" if latency is None else f"model {seconds_text(latency)}",
+            duration_text(table.seconds),
+            self._budget.text(table),
+            self._note if self._live is not None else "",
+        ]
+        return ", ".join(filter(None, parts))
 
     def renderable(self) -> Table:
         """The table for a terminal: the functions with the most recent trials."""
@@ -117,40 +141,46 @@ class Progress:
             title=printable(self._title()), title_justify="left", title_style="bold", box=None
         )
         made.add_column("function", no_wrap=True, overflow="ellipsis")
-        for head in ("places", "trials", "failed", "default", "best", "gain", "of limit"):
+        for head in _HEADS:
             made.add_column(head, justify="right", no_wrap=True)
         rows = self._table.all_rows
         several = len({row.setting.place for row in rows if row.setting is not None}) > 1
         if several:
             made.add_column("setting", overflow="ellipsis", no_wrap=True)
         for row in rows[:_SHOWN]:
-            style = "green" if row.gain is not None and row.gain > 1 else ""
+            style = "green" if row.choice.state == "confirmed" else ""
             made.add_row(
                 *_cells(row), *([printable(str(row.setting or ""))] if several else []), style=style
             )
-        if len(rows) > _SHOWN:
-            made.caption, made.caption_justify = f"and {len(rows) - _SHOWN} more", "left"
+        more = f"and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
+        busy = f"{self._table.busy} (~)" if self._table.busy else ""
+        if more or busy:
+            made.caption, made.caption_justify = "; ".join(filter(None, (more, busy))), "left"
         return made
 
 
 def _cells(row: ProgressRow) -> tuple[str, ...]:
+    choice = row.choice
     return (
         printable(row.name),
         "" if row.places is None else str(row.places),
         str(row.trials),
         str(row.failed),
-        "" if row.default is None else seconds_text(row.default),
-        "" if row.best is None else seconds_text(row.best),
-        "" if row.gain is None else f"{row.gain:.2f}",
+        "" if choice.default_seconds is None else seconds_text(choice.default_seconds),
+        "" if choice.seconds is None else seconds_text(choice.seconds),
+        "" if choice.gain is None else f"{choice.gain:.2f}",
+        "" if choice.best is None else str(choice),
         "" if row.share is None else f"{row.share:.0%}",
     )
 
 
 def _text(row: ProgressRow) -> str:
-    """The best time of a function, its gain and its share of the limit."""
-    parts = ["" if row.best is None else seconds_text(row.best)]
-    if row.gain is not None:
-        parts.append(f"gain {row.gain:.2f}")
+    """The best time of a function, its gain, its state and its share of the limit."""
+    choice = row.choice
+    parts = ["" if choice.seconds is None else seconds_text(choice.seconds)]
+    if choice.gain is not None:
+        parts.append(f"gain {choice.gain:.2f}")
+    parts.append(str(choice))
     if row.share is not None and row.limit is not None:
         parts.append(f"{row.share:.0%} of the {row.limit.name} limit")
     return ", ".join(parts)

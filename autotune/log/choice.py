@@ -1,59 +1,171 @@
-"""Which trial is the best: the fastest of those that beat the default; the default where none does.
+"""The policy of what is best: the schedule that a build takes, and how well its time is known.
 
-Everything that names a best trial asks this module: results, logs, builds, progress tables.
+Everything that names a best trial asks `choose`: results, logs, builds, tables, figures.
 
-The decision is a sign test. In a confirmation session the finalists and the default take turns in
-several processes, one after the other. A finalist wins a process where it is faster in most rounds,
-compared pair by pair, so that drift of the machine affects both. Memory placement is the same for
-all rounds of a process and varies between processes, so processes are counted, not rounds. If a
-finalist were no faster than the default, the number of its wins would be binomial; the probability
-of as many wins must be at most `LEVEL`, divided by the number of finalists (Bonferroni). So a
-default that nothing beats is replaced in at most 5 of 100 searches.
+A confirmed trial won a sign test. In a confirmation session the finalists and the default take
+turns in several processes, one after the other. A finalist wins a process where it is faster in
+most rounds, compared pair by pair, so that drift of the machine affects both. Memory placement is
+the same for all rounds of a process and varies between processes, so processes are counted, not
+rounds. If a finalist were no faster than the default, the number of its wins would be binomial; the
+probability of as many wins must be at most `LEVEL`, divided by the number of finalists
+(Bonferroni). So a default that nothing beats is replaced in at most 5 of 100 searches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from math import comb
 from statistics import median
+from typing import Literal
 
+from .disturbance import drift_of
 from .record import Trial
 
 LEVEL = 0.05
+FINALISTS = 4  # of a session, beside the default
+NEAR = 1.1  # a candidate slower than this many times the default is no finalist
+
+State = Literal["default", "candidate", "confirmed"]
 
 
-def best_trial(trials: Sequence[Trial]) -> Trial | None:
-    """The trial whose schedule is recommended, of one workload under one set of conditions.
+@dataclass(frozen=True, slots=True)
+class ScheduleChoice:
+    """What is known of one workload under one set of conditions.
 
-    Where there were confirmation sessions, the last one of each rule counts, and the fastest of
-    their winners is taken: each rule has its own default, and a session compares trials of one
-    rule. Without a session a trial replaces the default only where its slowest sample is faster
-    than the fastest one of the default: they did not take turns, so a smaller gain may be drift.
+    best: the trial whose schedule a build takes; None where nothing ran. default: the trial of the
+    default that it is compared with, in the session of the best trial where it took part.
+    state: "confirmed" where the best trial won against the default in fresh processes; "candidate"
+    where it was faster in the search alone; else "default".
+    awaiting: the trials that a confirmation session has yet to decide, fastest first.
     """
+
+    best: Trial | None
+    default: Trial | None
+    state: State
+    awaiting: tuple[Trial, ...] = field(default=(), repr=False)
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of the best trial."""
+        return None if self.best is None else self.best.seconds
+
+    @property
+    def default_seconds(self) -> float | None:
+        """Seconds of the default schedule."""
+        return None if self.default is None else self.default.seconds
+
+    @property
+    def gain(self) -> float | None:
+        """The time of the default over that of the best trial."""
+        default, best = self.default_seconds, self.seconds
+        return None if default is None or best is None else default / best
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether the machine was unsteady while the default or the best trial was timed."""
+        return any(trial is not None and drift_of(trial) > 0 for trial in (self.best, self.default))
+
+    def __str__(self) -> str:
+        return self.state + (" ~" if self.is_disturbed else "")
+
+
+def choose(trials: Sequence[Trial]) -> ScheduleChoice:
+    """The choice among the trials of one workload under one set of conditions.
+
+    Where there were confirmation sessions, one of each rule counts, and the fastest of their best
+    trials is taken: each rule has its own default, and a session compares trials of one rule.
+    Without a session a trial replaces the default only where its slowest sample is faster than the
+    fastest one of the default, by more than the machine was disturbed: they did not take turns, so
+    a smaller gain may be drift.
+    """
+    by_rule = _by(trials, lambda trial: trial.rule)
+    counted = [one for each in by_rule for one in _counted(_sessions(each))]
+    awaiting = tuple(trial for each in by_rule for trial in finalists(each))
+    if counted:
+        best, default = min(map(_best_of_session, counted), key=lambda pair: _seconds(pair[0]))
+        won: State = "candidate" if default is None else "confirmed"
+        return ScheduleChoice(best, default, "default" if best.is_default else won, awaiting)
+    timed = [t for t in trials if t.seconds is not None and not t.method.session]
+    default = _default(timed)
+    if default is None:
+        return ScheduleChoice(
+            min(timed, key=_seconds, default=None), None, "candidate" if timed else "default"
+        )
+    faster = [trial for trial in timed if _is_clearly_faster(trial, default)]
+    best = min(faster, key=_seconds, default=default)
+    return ScheduleChoice(best, default, "default" if best is default else "candidate", awaiting)
+
+
+def finalists(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """The trials of one rule that await a confirmation session beside the default, fastest first;
+    empty where sessions have decided about all of them.
+
+    They are the winner of an earlier session, and the fastest candidates of the search that took
+    at most `NEAR` times as long as the default, each code once.
+    """
+    searched = [t for t in trials if t.seconds is not None and not t.method.session]
+    default = _default(searched)
+    if default is None:
+        return ()
+    near = [t for t in searched if _seconds(t) <= NEAR * _seconds(default)]
+    rivals = {trial.source: trial for trial in sorted(near, key=_seconds, reverse=True)}
+    rivals.pop(default.source, None)
+    sessions = _sessions(trials)
+    counted = _counted(sessions)
+    winners = {_best_of_session(session)[0].source for session in counted}
+    first = sorted(
+        rivals.values(), key=lambda trial: (trial.source not in winners, _seconds(trial))
+    )
+    decisive = [one for one in sessions if _is_calm(one) or (one in counted and _has_winner(one))]
+    decided = {trial.source for session in decisive for trial in session}
+    if all(trial.source in decided for trial in first[:FINALISTS]):
+        return ()
+    return tuple(sorted(first[:FINALISTS], key=_seconds))
+
+
+def _sessions(trials: Sequence[Trial]) -> list[list[Trial]]:
+    """The confirmation sessions of one rule in which something ran, in the order of their ends; a
+    single trial, as a killed search may leave, compares nothing.
+    """
+    ordered = sorted((t for t in trials if t.method.session), key=lambda trial: trial.time)
+    sessions = _by(reversed(ordered), lambda trial: trial.method.session)
+    ran = [one for one in sessions if len(one) > 1 and any(t.seconds is not None for t in one)]
+    return [session[::-1] for session in reversed(ran)]
+
+
+def _counted(sessions: Sequence[list[Trial]]) -> list[list[Trial]]:
+    """The session of one rule that counts, alone; empty where there was none.
+
+    It is the last one of a calm machine, else the last one with a winner, else the last one: a
+    disturbance can hide a winner, and its times are not those of the kernels.
+    """
+    return sorted(sessions, key=lambda one: (_is_calm(one), _has_winner(one)))[-1:]
+
+
+def _is_calm(session: Sequence[Trial]) -> bool:
+    return not any(drift_of(trial) for trial in session)
+
+
+def _has_winner(session: Sequence[Trial]) -> bool:
+    return not _best_of_session(session)[0].is_default
+
+
+def _best_of_session(trials: Sequence[Trial]) -> tuple[Trial, Trial | None]:
+    """The best trial of a session, and the default that it was compared with."""
     timed = [trial for trial in trials if trial.seconds is not None]
-    confirmed = [trial for trial in timed if trial.method.session]
-    if not confirmed:
-        return _best_of_search(timed)
-    last = {t.rule: t.method.session for t in sorted(confirmed, key=lambda trial: trial.time)}
-    sessions = [[t for t in confirmed if t.method.session == one] for one in last.values()]
-    return min(map(_best_of_session, sessions), key=_seconds)
-
-
-def _best_of_search(trials: Sequence[Trial]) -> Trial | None:
-    default = min((trial for trial in trials if trial.is_default), key=_seconds, default=None)
+    default = next((trial for trial in timed if trial.is_default), None)
     if default is None:
-        return min(trials, key=_seconds, default=None)
-    faster = [trial for trial in trials if max(trial.samples) < min(default.samples)]
-    return min(faster, key=_seconds, default=default)
-
-
-def _best_of_session(trials: Sequence[Trial]) -> Trial:
-    default = next((trial for trial in trials if trial.is_default), None)
-    if default is None:
-        return min(trials, key=_seconds)
-    rivals = [trial for trial in trials if not trial.is_default]
+        return min(timed, key=_seconds), None
+    rivals = [trial for trial in timed if not trial.is_default]
     faster = [trial for trial in rivals if is_faster(trial, default, len(rivals))]
-    return min(faster, key=lambda trial: _ratio(trial, default), default=default)
+    return min(faster, key=lambda trial: _ratio(trial, default), default=default), default
+
+
+def _is_clearly_faster(trial: Trial, default: Trial) -> bool:
+    """Whether a trial that did not take turns with the default is faster beyond any drift."""
+    margin = (1.0 + drift_of(trial)) * (1.0 + drift_of(default))
+    return margin * max(trial.samples) < min(default.samples)
 
 
 def is_faster(trial: Trial, other: Trial, rivals: int = 1) -> bool:
@@ -86,6 +198,19 @@ def _units(trial: Trial, other: Trial) -> list[tuple[Sequence[float], Sequence[f
 def _ratio(trial: Trial, other: Trial) -> float:
     """The median over the rounds of the ratio of both times."""
     return median(a / b for a, b in zip(trial.samples, other.samples, strict=False))
+
+
+def _default(trials: Iterable[Trial]) -> Trial | None:
+    """The fastest trial of the default, of those that a calm machine timed where there are any."""
+    defaults = [trial for trial in trials if trial.is_default and trial.seconds is not None]
+    return min(defaults, key=lambda one: (drift_of(one) > 0, _seconds(one)), default=None)
+
+
+def _by(trials: Iterable[Trial], key: Callable[[Trial], str]) -> list[list[Trial]]:
+    groups: dict[str, list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(key(trial), []).append(trial)
+    return list(groups.values())
 
 
 def _seconds(trial: Trial) -> float:

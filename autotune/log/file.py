@@ -10,19 +10,25 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import gzip
 import os
 import secrets
 import socket
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, cast
 
-from ..errors import LogError, RecordError
+from ..errors import LogError, NotALog, RecordError
 from .record import LONGEST_LINE, Record, Trial, Workload, identity, line_of, record_of
 
 SUFFIX = ".jsonl"
+COMPRESSED = ".gz"  # behind it; such a log is read, but not appended to
+UNREADABLE = (OSError, EOFError, zlib.error)  # of what `open_log_file` opens
+_BEGINNING = b'{"kind":"'  # of each line that was ours, also of one that was cut
 _BLOCK = 1 << 20
 
 
@@ -42,13 +48,13 @@ class Problem:
 class Contents:
     """The records of a log, each once, in the order of the lines, and its invalid lines.
 
-    keys: the identity of each record.
+    keys: the records by their identities.
     """
 
     workloads: tuple[Workload, ...]
     trials: tuple[Trial, ...]
     problems: tuple[Problem, ...] = ()
-    keys: frozenset[str] = field(default=frozenset(), repr=False)
+    keys: Mapping[str, Record] = field(default_factory=dict, repr=False)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -59,27 +65,35 @@ class Contents:
 def read_log(path: str | os.PathLike[str]) -> Contents:
     """Read a log, which is a file or a folder of files.
 
-    Raises: LogError where it is missing or cannot be read.
+    Raises: LogError where it is missing or cannot be read; NotALog where none of its lines ever
+    was a record.
     """
     records: dict[str, Record] = {}
     problems: list[Problem] = []
     for file in log_files(Path(path)):
+        was_ours = False
         for number, line in enumerate(_lines(file), 1):
+            was_ours = was_ours or line.startswith(_BEGINNING)
             try:
                 record = record_of(line)
             except RecordError as error:
                 problems.append(Problem(file, number, error.message))
             else:
                 records.setdefault(identity(record), record)
-    return contents(records.values(), problems)
+        if not was_ours and problems and problems[-1].path == file:
+            raise not_a_log(file, problems[-1].line)
+    return _contents(records, problems)
 
 
 def contents(records: Iterable[Record], problems: Iterable[Problem] = ()) -> Contents:
     """The contents of a log with these records."""
-    each = {identity(record): record for record in records}
+    return _contents({identity(record): record for record in records}, problems)
+
+
+def _contents(each: Mapping[str, Record], problems: Iterable[Problem]) -> Contents:
     workloads = tuple(r for r in each.values() if isinstance(r, Workload))
     trials = tuple(r for r in each.values() if isinstance(r, Trial))
-    return Contents(workloads, trials, tuple(problems), frozenset(each))
+    return Contents(workloads, trials, tuple(problems), each)
 
 
 def merge(*logs: Contents) -> Contents:
@@ -87,11 +101,11 @@ def merge(*logs: Contents) -> Contents:
 
     The result does not depend on the order of the logs, nor on duplicates.
     """
-    records = {identity(record): record for log in logs for record in log.records}
+    records = {key: record for log in logs for key, record in log.keys.items()}
     problems = {p: None for log in logs for p in log.problems}
     ordered = sorted(records, key=lambda key: (_time(records[key]), key))
     reported = sorted(problems, key=lambda p: (str(p.path), p.line, p.reason))
-    return contents((records[key] for key in ordered), reported)
+    return _contents({key: records[key] for key in ordered}, reported)
 
 
 def write_log(known: Contents, path: Path) -> Path:
@@ -118,7 +132,8 @@ def _time(record: Record) -> str:
 def log_files(path: Path) -> list[Path]:
     """The files of a log. Raises: LogError."""
     if path.is_dir():
-        return sorted(child for child in path.glob(f"*{SUFFIX}") if child.is_file())
+        names = (f"*{SUFFIX}", f"*{SUFFIX}{COMPRESSED}")
+        return sorted(child for name in names for child in path.glob(name) if child.is_file())
     if not path.is_file():
         if path.exists():
             raise no_file(path)
@@ -132,17 +147,21 @@ def log_files(path: Path) -> list[Path]:
 def _lines(path: Path) -> Iterator[bytes]:
     """The lines of a file without their ends; one that is too long is cut."""
     try:
-        with path.open("rb") as file:
+        with open_log_file(path) as file:
             while line := file.readline(LONGEST_LINE):
                 if not line.endswith(b"\n"):
                     while (rest := file.readline(_BLOCK)) and not rest.endswith(b"\n"):
                         pass
                 if line.strip():
                     yield line.rstrip(b"\n")
-    except OSError as error:
-        raise LogError(
-            f"log: '{path}' cannot be read: {error.strerror}.", code="log-read"
-        ) from error
+    except UNREADABLE as error:
+        raise unreadable(path, error) from error
+
+
+def open_log_file(path: Path) -> BinaryIO:
+    """Open a file of a log to read it, whether it is compressed or not."""
+    opened = gzip.open(path) if path.suffix == COMPRESSED else path.open("rb")  # noqa: SIM115
+    return cast("BinaryIO", opened)
 
 
 class LogWriter:
@@ -156,6 +175,12 @@ class LogWriter:
         given = Path(path)
         folder = given.is_dir() or os.fspath(path).endswith(os.sep)
         self.path = given / _own_name() if folder else given
+        if self.path.suffix == COMPRESSED:
+            raise LogError(
+                f"log: '{self.path}' is compressed; expected a log that can be appended to.",
+                code="log-compressed",
+                hints=(f"gunzip {self.path}",),
+            )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
@@ -196,6 +221,19 @@ class LogWriter:
             raise unwritable(self.path, error) from error
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+def unreadable(path: Path, error: Exception) -> LogError:
+    """The error of a log that cannot be read."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return LogError(f"log: '{path}' cannot be read: {reason}.", code="log-read")
+
+
+def not_a_log(path: Path, lines: int) -> NotALog:
+    """The error of a file that holds something else."""
+    return NotALog(
+        f"log: '{path}' is no tuning log: none of its {lines} lines is a record.", code="log-other"
+    )
 
 
 def unwritable(path: Path, error: OSError) -> LogError:

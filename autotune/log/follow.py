@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import LogError, RecordError
-from .file import Problem, log_files
+from ..errors import RecordError
+from .file import COMPRESSED, UNREADABLE, Problem, log_files, not_a_log, open_log_file, unreadable
 from .record import LONGEST_LINE, Record, identity, record_of
 
 
@@ -36,11 +36,14 @@ class Follower:
 
         An unfinished last line is read once it is complete. A file that became shorter is read
         again from its start.
-        Raises: LogError where the log cannot be read.
+        Raises: LogError where the log cannot be read; NotALog where no line of it is a record.
         """
         if not self.path.exists():
             return []
-        return [record for file in log_files(self.path) for record in self._added(file)]
+        added = [record for file in log_files(self.path) for record in self._added(file)]
+        if self.problems and not self._known:
+            raise not_a_log(self.path, len(self.problems))
+        return added
 
     def _added(self, path: Path) -> list[Record]:
         state, added = self._files.setdefault(path, _File()), []
@@ -61,17 +64,16 @@ class Follower:
     def _lines(self, path: Path, state: _File) -> list[bytes]:
         """The complete lines that were not read yet."""
         try:
-            with path.open("rb") as file:
-                if os.fstat(file.fileno()).st_size < state.bytes:
+            with open_log_file(path) as file:
+                is_plain = path.suffix != COMPRESSED
+                if is_plain and os.fstat(file.fileno()).st_size < state.bytes:
                     state.bytes = state.lines = 0
                 file.seek(state.bytes)
                 data = file.read()
         except FileNotFoundError:  # removed since it was listed
             return []
-        except OSError as error:
-            raise LogError(
-                f"log: '{path}' cannot be read: {error.strerror}.", code="log-read"
-            ) from error
+        except UNREADABLE as error:
+            raise unreadable(path, error) from error
         whole = data[: data.rfind(b"\n") + 1]
         if not whole and len(data) > LONGEST_LINE:  # no record is that long: skip it
             whole = data

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from ..space.decisions import GuidedWalk, decisions_of
-from .choice import best_trial
+from .choice import choose
 from .file import Contents
 from .record import Trial, Workload
 from .setting import Setting, by_setting
@@ -32,7 +32,7 @@ def similar_walks(
     for key, trials in _by_function(known.trials, rule).items():
         distance = _distance(texts.get(key, ""), workload.text)
         for setting, members in by_setting(trials).items():
-            best = best_trial(members)
+            best = choose(members).best
             if distance is None or best is None or best.is_default:
                 continue
             own = key == workload.key and Setting.of(best.conditions) == here

@@ -5,13 +5,15 @@ compared.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ...tir.json_reader import Json
 from ..space.decisions import decisions_of
-from .choice import best_trial
+from .choice import ScheduleChoice, choose
+from .disturbance import drift_of
 from .file import Contents
+from .labels import labels
 from .record import Trial
 from .setting import Setting, by_setting
 
@@ -20,29 +22,14 @@ UNNAMED = "unnamed"  # a function whose own record is missing
 
 @dataclass(frozen=True, slots=True)
 class TuningSummary:
-    """One function in one setting. best: the recommended trial; None where none ran."""
+    """One function in one setting. label: its name and sizes, unlike those of all others."""
 
     name: str
+    label: str
     key: str
     setting: Setting
-    best: Trial | None
+    choice: ScheduleChoice
     trials: tuple[Trial, ...] = field(repr=False)
-
-    @property
-    def seconds(self) -> float | None:
-        """Seconds of the best trial."""
-        return None if self.best is None else self.best.seconds
-
-    @property
-    def default_seconds(self) -> float | None:
-        """Seconds of the default schedule."""
-        return default_seconds(self.trials, self.best)
-
-    @property
-    def gain(self) -> float | None:
-        """The time of the default over that of the best trial."""
-        default, best = self.default_seconds, self.seconds
-        return None if default is None or best is None else default / best
 
     @property
     def outcomes(self) -> Mapping[str, int]:
@@ -56,7 +43,7 @@ class TuningSummary:
 
     def to_json(self) -> dict[str, Json]:
         """The summary without its trials."""
-        best, at = self.best, self.setting
+        choice, at = self.choice, self.setting
         body: dict[str, Json] = {
             "function": self.name,
             "key": self.key,
@@ -69,24 +56,20 @@ class TuningSummary:
             "cache": at.cache,
             "trials": len(self.trials),
             "outcomes": dict(self.outcomes),
-            "default_seconds": self.default_seconds,
-            "seconds": self.seconds,
-            "gain": self.gain,
+            "disturbed": sum(drift_of(trial) > 0 for trial in self.trials),
+            "state": choice.state,
+            "awaiting": len(choice.awaiting),
+            "default_seconds": choice.default_seconds,
+            "seconds": choice.seconds,
+            "gain": choice.gain,
         }
+        best = choice.best
         if best is None:
             return body
         decisions: dict[str, Json] = {
             name: _json(decision.value) for name, decision in decisions_of(best.trace).items()
         }
         return {**body, "rule": best.rule, "is_default": best.is_default, "decisions": decisions}
-
-
-def default_seconds(trials: Sequence[Trial], best: Trial | None) -> float | None:
-    """Seconds of the default schedule, in the session of the best trial where it took part."""
-    defaults = [trial for trial in trials if trial.is_default and trial.seconds is not None]
-    session = None if best is None else best.method.session
-    paired = [trial for trial in defaults if trial.method.session == session]
-    return (paired or defaults)[-1].seconds if defaults else None
 
 
 def summarise(known: Contents) -> list[TuningSummary]:
@@ -96,6 +79,7 @@ def summarise(known: Contents) -> list[TuningSummary]:
     caches.
     """
     names = {workload.key: workload.name for workload in known.workloads}
+    shown = labels(known.workloads)
     by_key: dict[str, list[Trial]] = {}
     for trial in known.trials:
         by_key.setdefault(trial.workload, []).append(trial)
@@ -108,9 +92,10 @@ def summarise(known: Contents) -> list[TuningSummary]:
     return [
         TuningSummary(
             names.get(key, UNNAMED),
+            shown.get(key, UNNAMED),
             key,
             setting if setting.cache else timed.get(setting, setting),
-            best_trial(members),
+            choose(members),
             tuple(members),
         )
         for key, setting, members in groups

@@ -21,6 +21,7 @@ from ...tir.errors import TilewrightError
 from ...tir.json_reader import Json, Reader
 from ...tir.target.target import Target
 from ..log.conditions import conditions
+from ..log.disturbance import note_of, repeated
 from .calibration import DRIFT, Calibration
 from .device_lock import cpu_lock, gpu_lock
 from .jobs import Job, Reply, Result, bar_to_json
@@ -163,11 +164,11 @@ class Machine:
             results, readings = got
             drift = self._calibration.drift(readings)
             if drift > DRIFT:
-                notes.append(f"the multiply-add probe deviated by {drift:.0%} from its median")
+                notes.append(note_of(drift))
             if self._calibration.accepts(readings, self._timed):
                 return [replace(one, text="; ".join(notes)) for one in results]
             pause = self._calibration.pause()
-            notes[-1] += "; measured again"
+            notes[-1] = repeated(notes[-1])
             if self._tell is not None and pause >= _LONG:
                 self._tell(f"{notes[-1]} after {pause:.1f} s")
             sleep(pause)

@@ -42,25 +42,27 @@ class ModelFit:
         return float(np.expm1(np.median(np.abs(ratio))))
 
 
-def model_fit(workload: Workload, trials: Sequence[Trial], seed: int = 0) -> ModelFit | None:
+def model_fit(
+    workload: Workload, trials: Sequence[Trial], seed: int = 0, most: int | None = None
+) -> ModelFit | None:
     """The fit of the model to the trials of a function in one setting; None where too few ran.
 
-    The schedules are replayed from their traces; traces that no longer replay are left out.
+    The schedules are replayed from their traces, at most so many, spread evenly over the search;
+    traces that no longer replay are left out.
     Raises: IRError where text or target are of another version.
     """
     func = parse(workload.text)
     candidates: list[Features] = []
     seconds: list[float] = []
-    for trial in trials:
-        if trial.seconds is None or trial.method.session:
-            continue
+    timed = [t for t in trials if t.seconds is not None and not t.method.session]
+    for trial in timed[:: max(1, len(timed) // most)][:most] if most else timed:
         target = target_from_json(Reader(dict(trial.conditions.target), "target"))
         try:
             schedule = Schedule.replay(func, trial.trace, target)
         except ScheduleError:  # the primitives have changed since
             continue
         candidates.append(features(schedule, target))
-        seconds.append(trial.seconds)
+        seconds.append(trial.seconds or 0.0)
     if len(seconds) < FEWEST:
         return None
     unseen = fit_cost_model(candidates, seconds, seed=seed).unseen

@@ -11,7 +11,11 @@ from itertools import accumulate
 from math import inf, log
 
 from ...runtime.machine.timing import seconds_text
+from ..log.choice import ScheduleChoice
+from ..log.disturbance import busy_text
+from ..log.file import Contents
 from ..log.record import Trial
+from ..log.summary import summarise
 
 _WIDTH, _HEIGHT, _EDGE = 140, 22, 2  # pixels
 _LINE = 'fill="none" stroke-width="1.5"'
@@ -19,6 +23,14 @@ _BEST, _DEFAULT = "#3f7ade", "currentColor"
 _GAIN = ' style="color:#1f8a54;font-weight:600"'
 _SIGNIFICANT = 1.01  # the least gain that is coloured
 _MOST_ROWS = 60
+_STYLE = (
+    ":root{color-scheme:light dark}body{font:14px sans-serif;margin:2em auto;max-width:70em}"
+    "td,th{padding:.2em .8em;text-align:right}td:first-child,th:first-child{text-align:left}"
+)
+_LEGEND = (
+    "confirmed: won against the default in fresh processes; candidate: faster in the search alone; "
+    "~: the machine was busy while it was timed."
+)
 _LEAST_SCALE = log(1.5)  # the least range of a curve, so that noise does not fill it
 
 
@@ -29,13 +41,12 @@ class TableRow:
     name: str
     places: int | None
     trials: Sequence[Trial]
-    default: float | None
-    best: float | None
+    choice: ScheduleChoice
 
     @property
     def gain(self) -> float:
         """The time of the default over that of the best trial; 1 where one is unknown."""
-        return 1.0 if self.default is None or self.best is None else self.default / self.best
+        return self.choice.gain or 1.0
 
 
 def functions_html(rows: Iterable[TableRow], title: str, below: str = "") -> str:
@@ -43,13 +54,37 @@ def functions_html(rows: Iterable[TableRow], title: str, below: str = "") -> str
     ordered = sorted(rows, key=lambda row: -row.gain)
     counted = any(row.places is not None for row in ordered)
     names = ("function", *(("places",) if counted else ()), "trials", "failed", "default", "best")
-    heads = "".join(f"<th>{head}</th>" for head in (*names, "gain", "search"))
+    heads = "".join(f"<th>{head}</th>" for head in (*names, "gain", "state", "search"))
     body = "".join(_row(row, counted) for row in ordered[:_MOST_ROWS])
     more = len(ordered) - _MOST_ROWS
     if more > 0:
         below = f"and {more} more functions\n{below}"
     paragraphs = "".join(f"<p>{escape(line)}</p>" for line in below.splitlines())
     return f"<p><b>{escape(title)}</b></p><table><tr>{heads}</tr>{body}</table>{paragraphs}"
+
+
+def log_html(known: Contents) -> str:
+    """The functions of a log: a table for each setting, whose times may be compared."""
+    summaries = summarise(known)
+    tables = []
+    for setting in dict.fromkeys(one.setting for one in summaries):
+        here = [one for one in summaries if one.setting == setting]
+        rows = (TableRow(one.label, None, one.trials, one.choice) for one in here)
+        busy = busy_text([trial for one in here for trial in one.trials])
+        tables.append(functions_html(rows, str(setting), f"{busy} (~)" if busy else ""))
+    return "".join(tables) or "<p>the log holds no trial</p>"
+
+
+def log_page(known: Contents, title: str) -> str:
+    """The same as one page, which loads nothing and runs no script."""
+    counts = f"{len(known.workloads)} functions, {len(known.trials)} trials"
+    if known.problems:
+        counts += f", {len(known.problems)} lines that are no records"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body><h1>{escape(title)}</h1><p>{escape(counts)}</p>"
+        f"<p>{escape(_LEGEND)}</p>{log_html(known)}</body></html>\n"
+    )
 
 
 def curve_svg(trials: Sequence[Trial]) -> str:
@@ -93,15 +128,18 @@ def curve_svg(trials: Sequence[Trial]) -> str:
 
 def _row(row: TableRow, counted: bool) -> str:
     failed = sum(trial.outcome != "ok" for trial in row.trials)
-    gain = "" if row.default is None or row.best is None else f"{row.gain:.2f}"
+    choice = row.choice
+    gain = "" if choice.gain is None else f"{choice.gain:.2f}"
     cells = (
         row.name,
         *(("" if row.places is None else str(row.places),) if counted else ()),
         str(len(row.trials)),
         str(failed),
-        "" if row.default is None else seconds_text(row.default),
-        "" if row.best is None else seconds_text(row.best),
+        "" if choice.default_seconds is None else seconds_text(choice.default_seconds),
+        "" if choice.seconds is None else seconds_text(choice.seconds),
     )
     text = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
     style = _GAIN if row.gain >= _SIGNIFICANT else ""
-    return f"<tr>{text}<td{style}>{gain}</td><td>{curve_svg(row.trials)}</td></tr>"
+    state = "" if choice.best is None else escape(str(choice))
+    curve = curve_svg(row.trials)
+    return f"<tr>{text}<td{style}>{gain}</td><td>{state}</td><td>{curve}</td></tr>"

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ...driver.tuning.errors import TuneError
 from ...runtime.machine.timing import seconds_text
 from ...tir.errors import TilewrightError
 from ...tir.parsing.parser import parse
+from ..log.choice import ScheduleChoice, choose
+from ..log.disturbance import busy_text, drift_of
 from ..log.file import Contents
 from ..log.record import Trial, Workload
 from ..log.summary import TuningSummary, summarise
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
 
 _LINEAR_RANGE = 8.0  # the ratio of times beyond which a scale is logarithmic
 SIZE = (12.0, 8.5)  # inches
+_LABEL = 24  # characters in a legend
 _CURVES = 8  # at most, of the functions with the largest gains
 _BARS = 12  # questions
+_FITTED, _EACH = 2, 16  # functions, and trials of each, when several are drawn: replay takes time
 _PLAIN, _LIMIT, _GRID = "0.6", "0.35", "0.9"  # grey
 _THIN = 0.8
 
@@ -37,7 +41,7 @@ def draw(known: Contents, title: str = "") -> Figure:
     Raises: TuneError where nothing ran, or matplotlib is missing.
     """
     figure_of = _figure_class()
-    summaries = [one for one in summarise(known) if one.best is not None]
+    summaries = [one for one in summarise(known) if one.choice.best is not None]
     if not summaries:
         raise TuneError("plot: the log holds no trial that ran.", code="plot-empty")
     texts = {workload.key: workload for workload in known.workloads}
@@ -52,27 +56,20 @@ def draw(known: Contents, title: str = "") -> Figure:
 
 
 def draw_curves(axes: Axes, summaries: Sequence[TuningSummary]) -> None:
-    """The least time after each trial: of one function with every trial as a dot, of several as a
-    share of the first trial that ran, for the functions with the largest gains.
+    """The least time of the search after each trial, and what a build takes: a full mark where it
+    is confirmed, else a hollow one. Of one function with every trial as a dot, of several as shares
+    of the time of the default, for the functions with the largest gains.
     """
     searched = {one.key: [t for t in one.trials if not t.method.session] for one in summaries}
     if len(summaries) == 1:
         (one,) = summaries
-        _draw_trials(axes, searched[one.key])
+        _draw_trials(axes, searched[one.key], one.choice)
     else:
-        ranked = sorted(summaries, key=lambda one: one.gain or 1.0, reverse=True)
+        ranked = sorted(summaries, key=lambda one: one.choice.gain or 1.0, reverse=True)
         for one in ranked[:_CURVES]:
-            least = _least_so_far(searched[one.key])
-            first = next((seconds for seconds in least if seconds is not None), None)
-            if first is None:
-                continue
-            shares = [None if seconds is None else seconds / first for seconds in least]
-            numbers = range(1, len(shares) + 1)
-            axes.step(
-                numbers, _floats(shares), where="post", label=one.name, markevery=[-1], marker="."
-            )
-        axes.set_ylabel("best time over the default's")
-        axes.legend(fontsize="small", frameon=False)
+            _draw_shares(axes, one, searched[one.key])
+        axes.set_ylabel("time over the default's")
+        axes.legend(fontsize="x-small", framealpha=0.8)
     axes.set_title("search")
     axes.set_xlabel("trials")
     axes.grid(color=_GRID, linewidth=_THIN)
@@ -143,7 +140,11 @@ def draw_roofline(
         return
     for one, bound in points:
         x = bound.intensity
-        pair = [bound.operations / s / 1e9 for s in (one.default_seconds, one.seconds) if s]
+        pair = [
+            bound.operations / s / 1e9
+            for s in (one.choice.default_seconds, one.choice.seconds)
+            if s
+        ]
         axes.loglog([x] * len(pair), pair, color=_PLAIN, linewidth=_THIN)
         axes.plot(x, pair[0], "o", markersize=4, color=_PLAIN, fillstyle="none")
         axes.plot(x, pair[-1], "o", markersize=4, color="C0")
@@ -169,16 +170,48 @@ def _draw_roofs(axes: Axes, summaries: Sequence[TuningSummary], ends: tuple[floa
         axes.annotate(text, (high, peak), ha="right", va="bottom", fontsize="small")
 
 
-def _draw_trials(axes: Axes, trials: Sequence[Trial]) -> None:
+def _draw_shares(axes: Axes, one: TuningSummary, searched: Sequence[Trial]) -> None:
+    """The curve of one function among several, as shares of the default in the search."""
+    choice = one.choice
+    default = choose(searched).default_seconds or choice.default_seconds
+    if default is None:
+        return
+    shares = [None if s is None else s / default for s in _least_so_far(searched)]
+    (line,) = axes.step(range(1, len(shares) + 1), _floats(shares), where="post", alpha=0.5)
+    axes.plot(
+        [len(shares)], [1 / (choice.gain or 1.0)], "o", color=line.get_color(),
+        fillstyle=_fill(choice), label=f"{_cut(one.label)}, {choice}",
+    )  # fmt: skip
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= _LABEL else label[: _LABEL - 1] + "\u2026"
+
+
+def _fill(choice: ScheduleChoice) -> Literal["full", "none"]:
+    return "full" if choice.state == "confirmed" else "none"
+
+
+def _draw_trials(axes: Axes, trials: Sequence[Trial], choice: ScheduleChoice) -> None:
     timed = [(n, t.seconds) for n, t in enumerate(trials, 1) if t.seconds is not None]
     axes.plot([n for n, _ in timed], _micro(s for _, s in timed), ".", color=_PLAIN, markersize=4)
-    default = next((t.seconds for t in trials if t.is_default and t.seconds is not None), None)
+    disturbed = [(n, t.seconds) for n, t in enumerate(trials, 1) if t.seconds and drift_of(t)]
+    if disturbed:
+        numbers, seconds = zip(*disturbed, strict=True)
+        axes.plot(numbers, _micro(seconds), "o", color="C1", fillstyle="none", markersize=6)
+    default = choice.default_seconds
     if default is not None:
         axes.axhline(1e6 * default, color=_LIMIT, linewidth=_THIN, linestyle="--")
         text = f"default {seconds_text(default)}"
         axes.annotate(text, (1, 1e6 * default), ha="left", va="bottom", fontsize="small")
     least = _least_so_far(trials)
     axes.step(range(1, len(least) + 1), [1e6 * s for s in _floats(least)], where="post")
+    assert choice.seconds is not None
+    axes.plot([len(least)], [1e6 * choice.seconds], "o", color="C0", fillstyle=_fill(choice))
+    if choice.best is not choice.default:
+        place = (len(least), 1e6 * choice.seconds)
+        text = f"{choice} {seconds_text(choice.seconds)}"
+        axes.annotate(text, place, ha="right", va="top", fontsize="small")
     axes.margins(y=0.1)
     failed = [n for n, trial in enumerate(trials, 1) if trial.seconds is None]
     if failed:
@@ -187,7 +220,8 @@ def _draw_trials(axes: Axes, trials: Sequence[Trial]) -> None:
     times = [seconds for _, seconds in timed]
     if max(times) > _LINEAR_RANGE * min(times):
         axes.set_yscale("log")
-    axes.set_ylabel("us (x: failed)" if failed else "us")
+    notes = [*(["x: failed"] if failed else ()), *(["o: disturbed"] if disturbed else ())]
+    axes.set_ylabel(f"us ({', '.join(notes)})" if notes else "us")
 
 
 def _least_so_far(trials: Iterable[Trial]) -> list[float | None]:
@@ -199,11 +233,15 @@ def _least_so_far(trials: Iterable[Trial]) -> list[float | None]:
 
 
 def _fits(summaries: Sequence[TuningSummary], texts: dict[str, Workload]) -> list[ModelFit]:
-    fits = []
-    for one in summaries:
+    """The fits of the functions with the most trials: of all trials where it is a single one."""
+    fits: list[ModelFit] = []
+    most = None if len(summaries) == 1 else _EACH
+    for one in sorted(summaries, key=lambda one: -len(one.trials)):
+        if len(fits) == _FITTED:
+            break
         workload = texts.get(one.key)
         try:
-            fit = None if workload is None else model_fit(workload, one.trials)
+            fit = None if workload is None else model_fit(workload, one.trials, most=most)
         except TilewrightError:  # the text of another version
             continue
         if fit is not None:
@@ -219,13 +257,15 @@ def _bound(workload: Workload | None) -> MachineBound | None:
 
 
 def _title(summaries: Sequence[TuningSummary]) -> str:
+    busy = busy_text([trial for one in summaries for trial in one.trials])
+    below = f"\n{busy}" if busy else ""
     settings = list(dict.fromkeys(str(one.setting) for one in summaries))
     more = f" and {len(settings) - 1} more settings" if len(settings) > 1 else ""
     if len(summaries) > 1:
-        return f"{len(summaries)} functions on {settings[0]}{more}"
+        return f"{len(summaries)} functions on {settings[0]}{more}{below}"
     (one,) = summaries
-    gain = "" if one.gain is None else f", gain {one.gain:.2f}"
-    return f"{one.name}: {len(one.trials)} trials{gain}\n{settings[0]}"
+    gain = "" if one.choice.gain is None else f", gain {one.choice.gain:.2f}, {one.choice.state}"
+    return f"{one.label}: {len(one.trials)} trials{gain}\n{settings[0]}{below}"
 
 
 def _say(axes: Axes, text: str) -> None:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...tir.errors import TilewrightError
 from ...tir.func import PrimFunc
 from ...tir.parsing.parser import parse
-from ..log.choice import best_trial
+from ..log.choice import ScheduleChoice, choose
+from ..log.disturbance import busy_text
+from ..log.labels import labels
 from ..log.record import Record, Trial, Workload
 from ..log.setting import Setting
-from ..log.summary import UNNAMED, default_seconds
+from ..log.summary import UNNAMED
 from .bound import Limit, MachineBound
 
 
 @dataclass
 class ProgressRow:
-    """One function in one setting: its trials so far, and the best of them by log/choice.py.
+    """One function in one setting: its trials so far, and the choice among them.
 
     places: in a model; None: unknown. setting: None before the first trial. limit: the time that
     the machine needs at least for the best trial, None where that is not known. last: when a trial
@@ -30,9 +32,9 @@ class ProgressRow:
     bound: MachineBound | None = None
     setting: Setting | None = None
     limit: Limit | None = None
+    choice: ScheduleChoice = field(default_factory=lambda: choose(()))
     last: float = 0.0
     _trials: list[Trial] = field(default_factory=list, repr=False)
-    _best: Trial | None = None
 
     @property
     def trials(self) -> int:
@@ -40,30 +42,20 @@ class ProgressRow:
         return len(self._trials)
 
     @property
+    def each(self) -> tuple[Trial, ...]:
+        """The trials."""
+        return tuple(self._trials)
+
+    @property
     def failed(self) -> int:
         """The number of trials that failed."""
         return sum(trial.outcome != "ok" for trial in self._trials)
 
     @property
-    def best(self) -> float | None:
-        """Seconds of the best trial."""
-        return None if self._best is None else self._best.seconds
-
-    @property
-    def default(self) -> float | None:
-        """Seconds of the default schedule, in the session of the best trial where it took part."""
-        return default_seconds(self._trials, self._best)
-
-    @property
-    def gain(self) -> float | None:
-        """The time of the default over that of the best trial."""
-        default, best = self.default, self.best
-        return None if default is None or best is None else default / best
-
-    @property
     def share(self) -> float | None:
         """The time of the limit over that of the best trial."""
-        return None if self.limit is None or self.best is None else self.limit.seconds / self.best
+        best = self.choice.seconds
+        return None if self.limit is None or best is None else self.limit.seconds / best
 
     def admits(self, setting: Setting) -> bool:
         """Whether times of a setting may be compared with those of this row."""
@@ -73,50 +65,59 @@ class ProgressRow:
         return replace(self.setting, cache=cache) == replace(setting, cache=setting.cache or cache)
 
     def add(self, trial: Trial, setting: Setting) -> bool:
-        """Add a trial; whether it is the new best of the search, before any confirmation."""
+        """Add a trial; whether it is the new best one."""
         self._trials.append(trial)
         self.last = time.monotonic()
         if self.setting is None or not self.setting.cache:
             self.setting = setting
         if not self._may_change_best(trial):
             return False
-        self._best = best_trial(self._trials)
-        if self._best is not None and self.bound is not None:
-            self.limit = self.bound.limit(self._best)
-        return self._best is trial and not trial.method.session
+        before, self.choice = self.choice, choose(self._trials)
+        best = self.choice.best
+        if best is not None and self.bound is not None:
+            self.limit = self.bound.limit(best)
+        return best is trial or (self.choice.state == "confirmed" != before.state)
 
     def _may_change_best(self, trial: Trial) -> bool:
         """Whether to choose the best again. A slower candidate of the search changes nothing, so
         adding n trials does not take n**2 steps.
         """
-        if trial.seconds is None:
-            return False
-        best, confirmed = self.best, bool(trial.method.session)
-        return best is None or confirmed or trial.is_default or trial.seconds < best
+        if trial.method.session or trial.is_default:
+            return True
+        best = self.choice.seconds
+        return trial.seconds is not None and (best is None or trial.seconds < best)
+
+
+Latency = Callable[[Mapping[str, float]], float | None]
 
 
 @dataclass
 class ProgressTable:
     """Rows by the keys of their functions: one for each setting.
 
-    now: trials that were added, without those of a resumed log. tried: of a resumed log, those that
-    count toward the budget.
+    latency: of the model, from the seconds of functions by their keys; None: unknown. now: trials
+    that were added, without those of a resumed log. tried: of a resumed log, those that count
+    toward the budget.
     """
 
     rows: dict[str, list[ProgressRow]] = field(default_factory=dict)
+    latency: Latency = field(default=lambda seconds: None)
     now: int = 0
     tried: int = 0
     began: float = field(default_factory=time.monotonic)
+    _workloads: dict[str, Workload] = field(default_factory=dict, repr=False)
 
     @staticmethod
-    def of(functions: Mapping[str, tuple[PrimFunc, int]]) -> ProgressTable:
+    def of(
+        functions: Mapping[str, tuple[PrimFunc, int]], latency: Latency | None = None
+    ) -> ProgressTable:
         """A table of functions by their keys, each with the number of its places."""
-        return ProgressTable(
-            {
-                key: [ProgressRow(func.name, places, MachineBound.of(func))]
-                for key, (func, places) in functions.items()
-            }
-        )
+        names = labels(Workload.of(func) for func, _ in functions.values())
+        rows = {
+            key: [ProgressRow(names[key], places, MachineBound.of(func))]
+            for key, (func, places) in functions.items()
+        }
+        return ProgressTable(rows) if latency is None else ProgressTable(rows, latency)
 
     def resume(self, trials: Iterable[Trial], tried: int) -> None:
         """Add the trials of a resumed log. tried: how many of them count toward the budget."""
@@ -148,6 +149,27 @@ class ProgressTable:
         return sum(row.trials for row in self.all_rows)
 
     @property
+    def begun(self) -> int:
+        """The number of functions with a time."""
+        return sum(any(row.choice.best for row in rows) for rows in self.rows.values())
+
+    @property
+    def predicted(self) -> float | None:
+        """The latency of the model with what was found so far; None where it is unknown."""
+        best = {
+            key: row.choice.seconds
+            for key, rows in self.rows.items()
+            for row in rows
+            if row.choice.seconds is not None
+        }
+        return self.latency(best) if best else None
+
+    @property
+    def busy(self) -> str:
+        """How many trials were disturbed, as a sentence; empty where none was."""
+        return busy_text([trial for row in self.all_rows for trial in row.each])
+
+    @property
     def seconds(self) -> float:
         """Seconds since the table was made."""
         return time.monotonic() - self.began
@@ -161,10 +183,16 @@ class ProgressTable:
         return rows[-1]
 
     def _name(self, workload: Workload) -> None:
+        if workload.key in self.rows and self.rows[workload.key][0].places is not None:
+            return  # the table was made with it
+        self._workloads[workload.key] = workload
         rows = self.rows.setdefault(workload.key, [ProgressRow(workload.name)])
         try:
             bound = rows[0].bound or MachineBound.of(parse(workload.text))
         except TilewrightError:  # the text of another version: the bound stays unknown
             bound = None
         for row in rows:
-            row.name, row.bound = workload.name, bound
+            row.bound = bound
+        for key, label in labels(self._workloads.values()).items():
+            for row in self.rows[key]:
+                row.name = label

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,10 @@ def add_output(parser: argparse.ArgumentParser, help: str) -> None:
 def add_logs(parser: argparse.ArgumentParser, *, only: bool = True) -> None:
     """Add LOG..., and `--only` to select functions of them."""
     parser.add_argument(
-        "logs", nargs="+", metavar="LOG", help="a file, or a folder of files; several are joined"
+        "logs",
+        nargs="+",
+        metavar="LOG",
+        help="a file, also .gz, or a folder of files; several are joined",
     )
     if only:
         parser.add_argument(
@@ -80,8 +82,8 @@ def _only(known: Contents, wanted: str) -> Contents:
             f"log: --only: no function is '{wanted}'; expected one of {names}.",
             code="cli-log-only",
         )
-    return replace(
-        known,
-        workloads=tuple(w for w in known.workloads if w.key in keys),
-        trials=tuple(t for t in known.trials if t.workload in keys),
-    )
+    from ...autotune.log.file import contents  # start-up
+
+    workloads = (one for one in known.workloads if one.key in keys)
+    trials = (one for one in known.trials if one.workload in keys)
+    return contents((*workloads, *trials), known.problems)

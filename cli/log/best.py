@@ -23,8 +23,8 @@ _EXAMPLES = """\
   tilewright log best resnet50.jsonl
   tilewright log best resnet50.jsonl --json          with traces, which tw.Schedule.replay takes
 """
-_HEADS = ("function", "key", "rule", "time", "choice")
-_WIDEST = 60  # characters of a choice
+_HEADS = ("function", "key", "rule", "time", "state", "choice")
+_WIDEST = 48  # characters of a choice
 
 
 def add_parser(actions: Verbs) -> None:
@@ -41,12 +41,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Merge the logs and print the best trial of each function."""
     from ...autotune.log.summary import summarise  # start-up
 
-    summaries = [one for one in summarise(read(arguments)) if one.best is not None]
+    summaries = [one for one in summarise(read(arguments)) if one.choice.best is not None]
     if arguments.json:
         entries = [
-            {**one.to_json(), "trace": one.best.trace.to_json()}
+            {**one.to_json(), "trace": one.choice.best.trace.to_json()}
             for one in summaries
-            if one.best is not None
+            if one.choice.best is not None
         ]
         print(json.dumps(entries, indent=1))
     else:
@@ -55,9 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _row(one: TuningSummary) -> tuple[str, ...]:
-    assert one.best is not None
-    choice = shortened(_choice(one.best), _WIDEST)
-    return (one.name, one.key[:KEY_DIGITS], one.best.rule, time_cell(one.seconds), choice)
+    known, best = one.choice, one.choice.best
+    assert best is not None
+    choice = shortened(_choice(best), _WIDEST)
+    time = time_cell(known.seconds)
+    return (one.label, one.key[:KEY_DIGITS], best.rule, time, str(known), choice)
 
 
 def _choice(best: Trial) -> str:

@@ -1,5 +1,5 @@
-"""`tilewright log`: read, join, check, follow and draw tuning logs. Each action has its own
-`--help`.
+"""`tilewright log`: read, compare, join, check, follow and draw tuning logs. Each action has its
+own `--help`.
 """
 
 from __future__ import annotations
@@ -7,13 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..arguments import add_verb, described_by
-from . import best, check, export, merge, plot, show, watch
+from . import best, check, diff, export, html, merge, plot, prune, show, watch
 from .arguments import VERB
 
 if TYPE_CHECKING:
     from ..arguments import Verbs
 
-ACTIONS = (show, best, check, watch, export, merge, plot)
+ACTIONS = (show, best, diff, check, watch, export, merge, prune, plot, html)
 _EXAMPLES = """\
   tilewright log show resnet50.jsonl
   tilewright log best resnet50.jsonl --json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..text import faint, paragraph, table
+from ..text import bad, faint, paragraph, table
 
 if TYPE_CHECKING:
     from ...autotune.log.summary import TuningSummary
@@ -17,16 +17,19 @@ def in_tables(
     row: Callable[[TuningSummary], Sequence[str]],
 ) -> str:
     """A table for each setting, and how the later settings differ from the first."""
-    from ...autotune.log.setting import differences  # start-up
+    from ...autotune.log.disturbance import busy_text  # start-up
+    from ...autotune.log.setting import differences
 
     settings = list(dict.fromkeys(one.setting for one in summaries))
     parts = []
     for setting in settings:
         rows = [row(one) for one in summaries if one.setting == setting]
         generator = f"tilewright {setting.tool}, {setting.compiler}"
-        parts.append(
-            f"{paragraph('setting', str(setting), faint(generator))}\n{table(heads, rows)}"
-        )
+        head = [paragraph("setting", str(setting), faint(generator))]
+        busy = busy_text([t for one in summaries if one.setting == setting for t in one.trials])
+        if busy:
+            head.append(paragraph("disturbed", bad(f"{busy} (~): their times are not reliable")))
+        parts.append("\n".join([*head, table(heads, rows)]))
     for number, setting in enumerate(settings[1:], 2):
         different = "; ".join(differences(setting, settings[0]))
         parts.append(

@@ -21,7 +21,7 @@ _EXAMPLES = """\
   tilewright log show resnet50.jsonl
   tilewright log show monday.jsonl tuesday.jsonl --only 'conv*'
 """
-_HEADS = ("function", "key", "trials", "failed", "default", "best", "gain")
+_HEADS = ("function", "key", "trials", "failed", "default", "best", "gain", "state")
 
 
 def add_parser(actions: Verbs) -> None:
@@ -47,12 +47,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _row(one: TuningSummary) -> tuple[str, ...]:
+    choice = one.choice
     return (
-        one.name,
+        one.label,
         one.key[:KEY_DIGITS],
         str(len(one.trials)),
         str(one.failed),
-        time_cell(one.default_seconds),
-        time_cell(one.seconds),
-        "" if one.gain is None else f"{one.gain:.2f}",
+        time_cell(choice.default_seconds),
+        time_cell(choice.seconds),
+        "" if choice.gain is None else f"{choice.gain:.2f}",
+        "" if choice.best is None else str(choice),
     )

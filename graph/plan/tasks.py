@@ -5,6 +5,8 @@ all; and those that it would take.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ...driver.resolve_target import resolve_target
 from ...schedule.source import ScheduleSource
@@ -18,7 +20,44 @@ from ..passes.pipeline import optimise
 from .choose import choose
 from .fusion import fuse
 from .plan import plan_model
-from .pricing import PricedKernel, Pricer
+from .pricing import Pricer
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTask:
+    """A function that a compile of a model would price.
+
+    key: of its workload. places: how many it could serve in the model; nodes: the names of the
+    model's nodes that it computes in the first one.
+    """
+
+    key: str
+    func: PrimFunc
+    places: int
+    nodes: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTasks:
+    """The functions of all alternatives, each once.
+
+    alternatives: for each group of nodes, the ways to compute it, each the keys of its functions.
+    """
+
+    tasks: tuple[ModelTask, ...]
+    alternatives: tuple[tuple[tuple[str, ...], ...], ...]
+
+    def latency(self, seconds: Mapping[str, float]) -> float | None:
+        """The sum of the kernels of the fastest alternatives, given the seconds of functions by
+        their keys; None where no alternative of some group is known whole.
+        """
+        total = 0.0
+        for ways in self.alternatives:
+            known = [way for way in ways if all(key in seconds for key in way)]
+            if not known:
+                return None
+            total += min(sum(seconds[key] for key in way) for way in known)
+        return total
 
 
 def tasks(
@@ -35,17 +74,38 @@ def tasks(
     machine's CPU by default. tolerance: as `compile` has it.
     Raises: ModelError, TargetError.
     """
+    found = model_tasks(model, target, shapes=shapes, tolerance=tolerance)
+    return [(task.func, task.places) for task in found.tasks]
+
+
+def model_tasks(
+    model: Source | Graph,
+    target: Target | str | None = None,
+    *,
+    shapes: Shapes | None = None,
+    tolerance: float | None = None,
+) -> ModelTasks:
+    """The same functions with the nodes of the model, and which of them are alternatives.
+
+    Raises: ModelError, TargetError.
+    """
     check_tolerance(tolerance, strict=False)
     graph, _ = optimise(_imported(model, shapes), check=False)
-    counts: dict[str, int] = {}
-    kernels: dict[str, PricedKernel] = {}
+    found: dict[str, ModelTask] = {}
     pricer = Pricer(resolve_target(target), tolerance=tolerance)
-    for decision in choose(graph, fuse(graph).groups, pricer):
-        used = {p.kernel.key: p.kernel for one in decision.alternatives for p in one.parts}
-        for key, kernel in used.items():
-            kernels[key] = kernel
-            counts[key] = counts.get(key, 0) + 1
-    return [(kernel.func, counts[key]) for key, kernel in kernels.items()]
+    decisions = choose(graph, fuse(graph).groups, pricer)
+    for decision in decisions:
+        used = {part.kernel.key: part for one in decision.alternatives for part in one.parts}
+        for key, part in used.items():
+            places, nodes = 1, part.group.label
+            if key in found:
+                places, nodes = found[key].places + 1, found[key].nodes
+            found[key] = ModelTask(key, part.kernel.func, places, nodes)
+    ways = (
+        tuple(tuple(part.kernel.key for part in one.parts) for one in decision.alternatives)
+        for decision in decisions
+    )
+    return ModelTasks(tuple(found.values()), tuple(ways))
 
 
 def taken(

@@ -35,7 +35,7 @@ def trial(number: int = 0, *, n: int = 64, outcome: Outcome = "ok", seconds: flo
         rule="elementwise",
         is_default=number == 0,
         trace=split_in(n, (4, 8, 16)[number % 3]).trace,
-        source="0123456789abcdef",
+        source=f"0123456789abcde{number % 3}",
         outcome=outcome,
         text="" if outcome == "ok" else "what was seen",
         proof="proved",

@@ -67,7 +67,7 @@ def test_a_notebook_follows_it_to_its_end(monkeypatch: pytest.MonkeyPatch) -> No
     )
     assert seen.wait(60)
     tuning._ipython_display_()
-    assert "<td>scaled</td><td>1</td><td>1</td>" in shown[0]
+    assert "<td>scaled 64</td><td>1</td><td>1</td>" in shown[0]
     assert "ended: it is still running" in shown[0]
     assert repr(tuning).startswith("Tuning, running:\nscaled: best ")
     go.set()

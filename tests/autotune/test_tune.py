@@ -57,7 +57,7 @@ def test_a_search_keeps_every_trial_and_says_why_it_ended(tmp_path: Path) -> Non
     )
     assert repr(result) == f"TuneResult:\n{result}"
     html = result._repr_html_()
-    assert "<td>scaled</td>" in html
+    assert "<td>scaled 64</td>" in html
     assert "<svg" in html
     assert "<p>ended: the space is exhausted</p><p>kept: every trial" in html
 
@@ -107,8 +107,8 @@ def test_sizes_that_a_call_decides_are_refused() -> None:
     with pytest.raises(TuneError) as refused:
         tune(te.func(x, y, name="plus"), TARGET)
     assert str(refused.value) == (
-        "TuneError: tune: the sizes 'n' of 'plus' are decided by a call; expected numbers. "
-        "[tune-sizes]\n"
+        "TuneError: tune: the sizes 'n' of 'plus' are decided by a call; expected numbers, "
+        "until trials can be timed at several sizes. [tune-sizes]\n"
         "  Hint: tune the function of the sizes that matter most."
     )
 

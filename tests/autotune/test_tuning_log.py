@@ -11,7 +11,7 @@ import tilewright as tw
 from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter
 from tilewright.autotune.log.record import Trial, Workload
-from tilewright.autotune.tuning_log import TuningLog
+from tilewright.autotune.tuning_log import UNCONFIRMED, TuningLog
 from tilewright.driver.build import UntunedKernelError
 from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host, host_target
@@ -139,7 +139,10 @@ def test_times_of_two_code_generators_are_not_compared(tmp_path: Path) -> None:
     assert known.advice(scaled(), TARGET).trial == mine
     alone = log(tmp_path / "older", older)
     found = alone.advice(scaled(), TARGET)
-    assert (found.origin, found.why) == ("tuned", "tilewright '0.0.1', not '0.1.0'")
+    assert (found.origin, found.why) == (
+        "tuned",
+        f"tilewright '0.0.1', not '0.1.0'; {UNCONFIRMED}",
+    )
     assert alone.seconds(scaled(), TARGET) == 1.5e-6  # better known from then than guessed
 
 
@@ -185,6 +188,6 @@ def test_a_log_draws_itself_or_one_of_its_functions(tmp_path: Path) -> None:
         writer.append(Workload.of(scaled(32)), trial(0, n=32), trial(1, n=32))
     known = log(tmp_path, trial(0), trial(1))
     assert known.figure().get_suptitle().startswith("2 functions on A CPU")
-    assert known.figure(scaled()).get_suptitle().startswith("scaled: 2 trials")
+    assert known.figure(scaled()).get_suptitle().startswith("scaled 64: 2 trials")
     with pytest.raises(TuneError, match="the log holds no trial that ran"):
         known.figure(scaled(128))

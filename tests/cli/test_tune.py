@@ -48,9 +48,14 @@ def test_a_model_is_tuned_and_compiled_with_the_log(
 ) -> None:
     log, done = tuned
     assert done.code == 0, done.err
+    assert done.err.startswith(f"tilewright: tuning {tiny}, log {log}\n")
     lines = done.out.splitlines()
     assert lines[0] == "ended      3 trials are done"
-    assert lines[1].split() == ["function", "places", "trials", "default", "best", "saved"]
+    heads = next(line for line in lines if line.startswith("function"))
+    assert heads.split() == [
+        "function", "places", "trials", "default", "best", "saved", "state", "nodes",
+    ]  # fmt: skip
+    assert "conv, relu" in done.out
     told = " ".join(done.out.split())  # long lines are cut at a word
     assert f"go on tilewright tune {tiny} --log {log}" in told
     assert f"covered tilewright log check {tiny} --log {log}" in told
@@ -94,7 +99,7 @@ def test_sigterm_ends_a_search_with_what_it_found_and_how_to_go_on(
             time.sleep(0.1)
         process.terminate()
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
+    assert process.returncode == 130, err
     lines = out.splitlines()
     assert lines[0] == "ended      it was interrupted"
     assert f"tilewright tune {tiny} --log {log}" in " ".join(out.split())
@@ -118,7 +123,10 @@ def test_a_pipe_gets_a_line_for_each_gain() -> None:
         progress(trial(2, outcome="crashed"))
         progress(trial(4, seconds=3e-6))
     (line,) = stream.getvalue().splitlines()
-    assert line == "tilewright: 2 trials, 0 s, at most 0 s left: scaled 3 us, gain 2.00"
+    assert line == (
+        "tilewright: 1 of 1 functions, 2 trials, 0 s, about 0 s left: "
+        "scaled 64 3 us, gain 2.00, candidate"
+    )
 
 
 def test_a_pipe_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,20 +147,23 @@ def test_a_terminal_shows_a_table() -> None:
     console = Console(file=io.StringIO(), width=100, record=True)
     console.print(progress.renderable())
     title, heads, row = (line.rstrip() for line in console.export_text().splitlines())
-    assert title == "3 trials, 1 failed, 0 s, at most 10 min 00 s left"
+    assert title == "1 of 1 functions, 3 trials, 1 failed, 0 s, at most 10 min 00 s left"
     assert heads.split() == [
-        "function", "places", "trials", "failed", "default", "best", "gain", "of", "limit",
+        "function", "places", "trials", "failed", "default", "best", "gain", "state", "of",
+        "limit",
     ]  # fmt: skip
-    assert row.split() == ["scaled", "3", "3", "1", "6", "us", "3", "us", "2.00"]
+    assert row.split() == [
+        "scaled", "64", "3", "3", "1", "6", "us", "3", "us", "2.00", "candidate",
+    ]  # fmt: skip
 
 
 def test_time_left_is_that_of_the_nearest_limit() -> None:
     table = ProgressTable(began=time.monotonic() - 10.0, now=5)
-    assert TrialBudget().left(table) is None
-    assert TrialBudget(seconds=30.0).left(table) == pytest.approx(20.0, abs=1.0)
-    assert TrialBudget(trials=6, seconds=30.0).left(table) == pytest.approx(2.0, abs=1.0)
-    assert TrialBudget(trials=3).left(table) == 0.0
-    assert TrialBudget(trials=3).left(ProgressTable()) is None
+    assert TrialBudget().text(table) == ""
+    assert TrialBudget(seconds=30.0).text(table) == "at most 20 s left"
+    assert TrialBudget(trials=6, seconds=30.0).text(table) == "about 2 s left"
+    assert TrialBudget(trials=3).text(table) == "last rounds"
+    assert TrialBudget(trials=3).text(ProgressTable()) == ""
 
 
 def test_without_a_gpu_a_search_for_one_does_not_begin(
@@ -167,3 +178,33 @@ def test_without_a_gpu_a_search_for_one_does_not_begin(
     assert "cuda: there is none. [cuda-unavailable]" in done.err
     assert "get one." in done.err
     assert not log.exists()
+
+
+def test_confirm_finishes_what_awaits_it_and_tries_nothing_new(
+    tilewright: Command, tiny: Path, tuned: tuple[Path, Done], tmp_path: Path
+) -> None:
+    log = tmp_path / "more.jsonl"
+    log.write_bytes(tuned[0].read_bytes())
+    done = tilewright("tune", tiny, "--log", log, "--confirm", "--json", "--events", "events.jsonl")
+    events = [json.loads(line) for line in Path("events.jsonl").read_text().splitlines()]
+    assert [events[0]["event"], events[-1]["event"]] == ["began", "ended"]
+    assert events[-1]["awaiting"] == []
+    report = json.loads(done.out)
+    assert done.code == 0
+    assert report["stopped_because"] == "nothing new was to be tried"
+    assert len(alone(log)) == 3
+    assert all(one["awaiting"] == 0 for one in report["functions"])
+
+
+def test_confirm_refuses_what_contradicts_it(
+    tilewright: Command, tiny: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "none.jsonl"
+    assert tilewright("tune", tiny, "--log", log, "--confirm").code == 4
+    done = tilewright("tune", tiny, "--log", log, "--confirm", "--trials", "4")
+    assert done.code == 2
+    assert done.err == (
+        "UsageError: tune: --confirm tries nothing new, so --trials has no meaning with it. "
+        "[cli-tune-confirm]\n"
+        "  Hint: leave one of --confirm and --trials out.\n"
+    )

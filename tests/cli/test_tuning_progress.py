@@ -14,7 +14,7 @@ def test_what_a_search_waits_for_is_told_until_the_next_record() -> None:
         progress.note("process 7 uses the CPU for tuning; waiting for it")
         progress(trial())
     (line,) = stream.getvalue().splitlines()
-    assert line.startswith("tilewright: 0 trials, ")
+    assert line.startswith("tilewright: 0 of 0 functions, 0 trials, ")
     assert line.endswith(": process 7 uses the CPU for tuning; waiting for it")
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.autotune.log.choice import LEVEL, best_trial
+from tilewright.autotune.log.choice import LEVEL, choose
+from tilewright.autotune.log.disturbance import note_of
 from tilewright.autotune.log.record import Trial
 from tilewright.autotune.measure.jobs import Result
 from tilewright.autotune.places import confirmation
@@ -45,7 +46,7 @@ def verdict(true: list[float], seed: int) -> int:
     while not played.is_over:
         played.take(clock.process([true[n] for n in played.staying], confirmation.ROUNDS))
     trials = [recorded(played, number) for number in range(len(true))]
-    best = best_trial(trials)
+    best = choose(trials).best
     assert best is not None
     return trials.index(best)
 
@@ -102,3 +103,23 @@ def test_slow_kernels_get_fewer_rounds() -> None:
 
 def result(seconds: float) -> Result:
     return Result("ok", samples=(seconds, seconds))
+
+
+def test_a_disturbed_process_is_repeated_until_the_machine_is_calm() -> None:
+    noisy = [replace(result(seconds), text=note_of(0.5)) for seconds in (1.0, 9.0)]
+    played = Confirmation.of(2)
+    played.take(noisy)
+    assert (played.processes, played.repeats, played.is_over) == ([0, 0], 1, False)
+    while not played.is_over:
+        played.take([result(1.0), result(0.9)][:: 1 if played.staying[0] == 0 else -1])
+    assert played.processes == [7, 7]
+    assert played.results[0].text == ""
+
+
+def test_what_stays_disturbed_counts_in_the_end_and_is_marked() -> None:
+    noisy = [replace(result(1.0), text=note_of(0.5))] * 2
+    played = Confirmation.of(2)
+    while not played.is_over:
+        played.take(noisy)
+    assert (played.repeats, played.processes) == (confirmation.REPEATS, [1, 1])
+    assert played.results[1].text == note_of(0.5)

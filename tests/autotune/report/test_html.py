@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
+from tilewright.autotune.log.choice import choose
 from tilewright.autotune.report.html import TableRow, curve_svg, functions_html
 
 from ..samples import trial
@@ -35,23 +36,24 @@ def test_a_trial_that_failed_is_marked_and_one_in_turns_is_left_out() -> None:
 
 
 def test_those_that_gained_most_come_first() -> None:
+    gained = [trial(0, seconds=4e-6), trial(1, seconds=1e-6)]
     rows = [
-        TableRow("same", 1, [trial(0)], 2e-6, 2e-6),
-        TableRow("a<b", None, [trial(0), trial(1, outcome="wrong")], 4e-6, 2e-6),
-        TableRow("none", 2, [], None, None),
+        TableRow("same", 1, [trial(0)], choose([trial(0)])),
+        TableRow("a<b", None, [trial(0), trial(1, outcome="wrong")], choose(gained)),
+        TableRow("none", 2, [], choose(())),
     ]
     page = parsed(functions_html(rows, "t & u", "ended: <now>"))
     table = [[cell.text or "" for cell in row] for row in page.iter("tr")]
-    assert table[1] == ["a<b", "", "2", "1", "4 us", "2 us", "2.00", ""]
+    assert table[1] == ["a<b", "", "2", "1", "6 us", "1.5 us", "4.00", "candidate", ""]
     assert [row[0] for row in table[1:]] == ["a<b", "same", "none"]
     assert table[3][4:7] == ["", "", ""]
     assert [text.text for text in page.iter("p")][-1] == "ended: <now>"
     coloured = [cell.text for cell in page.iter("td") if "style" in cell.attrib]
-    assert coloured == ["2.00"]
+    assert coloured == ["4.00"]
 
 
 def test_a_long_table_is_cut_and_says_so() -> None:
-    page = functions_html([TableRow(f"f{n}", 1, [], None, None) for n in range(70)], "many")
+    page = functions_html([TableRow(f"f{n}", 1, [], choose(())) for n in range(70)], "many")
     assert page.count("<tr>") == 61
     assert "<p>and 10 more functions</p>" in page
 
@@ -62,5 +64,5 @@ def test_a_small_gain_looks_small() -> None:
 
 
 def test_places_are_shown_where_they_are_known() -> None:
-    assert "places" in functions_html([TableRow("f", 1, [], None, None)], "t")
-    assert "places" not in functions_html([TableRow("f", None, [], None, None)], "t")
+    assert "places" in functions_html([TableRow("f", 1, [], choose(()))], "t")
+    assert "places" not in functions_html([TableRow("f", None, [], choose(()))], "t")

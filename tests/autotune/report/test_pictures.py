@@ -39,15 +39,16 @@ def texts(axes: Axes) -> list[str]:
 def test_four_pictures_of_one_function() -> None:
     figure = draw(log())
     assert figure.get_suptitle() == (
-        "scaled: 40 trials, gain 1.00\nA CPU, c:avx512, 2 threads, cold constants"
+        "scaled 64: 40 trials, gain 1.00, default\nA CPU, c:avx512, 2 threads, cold constants"
     )
     found = panels(figure)
     assert list(found) == ["search", "cost model", "what matters", "roofline"]
-    dots, default, best, failed = found["search"].lines
+    dots, default, best, chosen, failed = found["search"].lines
     assert len(dots.get_xdata()) == 36
     assert list(failed.get_xdata()) == [10, 20, 30, 40]
     assert list(best.get_ydata())[:3] == [1.5, 1.5, 1.5]
     assert list(default.get_ydata()) == [1.5, 1.5]
+    assert list(chosen.get_ydata()) == [1.5]
     assert texts(found["search"]) == ["default 1.5 us"]
     assert len(found["cost model"].lines[0].get_xdata()) == 36
     assert texts(found["cost model"])[0].startswith("rank correlation 0.9")
@@ -56,15 +57,16 @@ def test_four_pictures_of_one_function() -> None:
     assert texts(found["roofline"]) == ["110 GFLOP/s"]
 
 
-def test_several_functions_are_told_as_shares_of_their_first_time() -> None:
+def test_several_functions_are_told_as_shares_of_their_defaults() -> None:
     other = [trial(n, n=32, seconds=(8 - n) * 1e-6) for n in range(4)]
     known = log()
     figure = draw(contents([*known.records, workload(32), *other]))
     assert figure.get_suptitle() == "2 functions on A CPU, c:avx512, 2 threads, cold constants"
     found = panels(figure)
     curves = {line.get_label(): list(line.get_ydata()) for line in found["search"].lines}
-    assert curves["scaled"][-1] in (1.0, pytest.approx(5 / 8))
-    assert len(found["search"].lines) == 2
+    assert curves["scaled 64, default"] == [1.0]
+    assert curves["scaled 32, default"] == [1.0]  # the samples of both overlap
+    assert len(found["search"].lines) == 4  # a curve and a mark for each function
     assert len(found["roofline"].lines) == 7  # two points and a line for each function, the roof
 
 

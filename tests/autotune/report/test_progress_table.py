@@ -28,8 +28,8 @@ def test_rows_follow_the_trials() -> None:
     assert table.add(trial(2, seconds=8e-6)) is None
     (row,) = table.all_rows
     assert table.add(trial(4, seconds=2e-6)) is row
-    assert (row.name, row.places, row.trials, row.failed) == ("scaled", 3, 4, 1)
-    assert (row.default, row.best, row.gain) == (6e-6, 3e-6, 2.0)
+    assert (row.name, row.places, row.trials, row.failed) == ("scaled 64", 3, 4, 1)
+    assert (row.choice.default_seconds, row.choice.seconds, row.choice.gain) == (6e-6, 3e-6, 2.0)
     assert (table.trials, table.now) == (4, 4)
 
 
@@ -46,8 +46,8 @@ def test_another_setting_has_a_row_of_its_own() -> None:
     for one in (trial(2, outcome="wrong"), trial(0), other, trial(4)):
         table.add(one)
     assert [(row.trials, row.name, row.places) for row in reversed(table.all_rows)] == [
-        (1, "scaled", 3),
-        (3, "scaled", 3),
+        (1, "scaled 64", 3),
+        (3, "scaled 64", 3),
     ]
     warm = replace(trial(1), method=replace(trial(1).method, cache="warm"))
     table.add(warm)
@@ -60,7 +60,7 @@ def test_a_function_gets_its_name_when_its_record_comes() -> None:
     assert table.all_rows[0].name == "unnamed"
     table.add(workload())
     (row,) = table.all_rows
-    assert row.name == "scaled"
+    assert row.name == "scaled 64"
     assert row.bound == MachineBound.of(scaled())
     table.add(replace(workload(32), text="no function"))
     assert len(table.all_rows) == 2
@@ -125,4 +125,6 @@ def test_the_best_of_a_row_is_that_of_the_log(seed: int) -> None:
         known.append(made)
         table.add(made)
         (row,), (entry,) = table.all_rows, summarise(contents(known))
-        assert (row.best, row.default) == (entry.seconds, entry.default_seconds)
+        assert (row.choice.seconds, row.choice.default_seconds, row.choice.state) == (
+            entry.choice.seconds, entry.choice.default_seconds, entry.choice.state,
+        )  # fmt: skip

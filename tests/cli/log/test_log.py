@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.autotune.samples import trial, workload
+from tilewright.autotune.errors import LogError
 from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter, read_log
 from tilewright.autotune.log.record import Conditions, Workload
@@ -49,8 +52,8 @@ def test_show_lists_functions_with_their_gain(tilewright: Command, tmp_path: Pat
     assert done.out == (
         "setting    A CPU, c:avx512, 2 threads, cold constants\n"
         "           tilewright 0.1.0, cc 12\n"
-        "function  key           trials  failed  default  best  gain\n"
-        f"scaled    {key}       4       1     6 us  3 us  2.00\n"
+        "function   key           trials  failed  default  best  gain  state\n"
+        f"scaled 64  {key}       4       1     6 us  3 us  2.00  candidate\n"
     )
 
 
@@ -70,7 +73,7 @@ def test_show_keeps_settings_apart_and_says_why(tilewright: Command, tmp_path: P
 
 def test_show_tells_a_function_of_which_nothing_ran(tilewright: Command, tmp_path: Path) -> None:
     out = tilewright("log", "show", written(tmp_path / "a.jsonl")).out
-    assert out.splitlines()[-1].split() == ["scaled", workload().key[:12], "1", "1"]
+    assert out.splitlines()[-1].split() == ["scaled", "64", workload().key[:12], "1", "1"]
     with LogWriter(tmp_path / "a.jsonl") as writer:  # of another function something ran there
         writer.append(workload(32), trial(0, n=32))
     out = tilewright("log", "show", tmp_path / "a.jsonl").out
@@ -99,7 +102,7 @@ def test_only_some_functions_are_shown(tilewright: Command, tmp_path: Path) -> N
 def test_best_gives_what_is_to_be_used(tilewright: Command, tmp_path: Path) -> None:
     log = written(tmp_path / "a.jsonl", 0, 1, 2)
     row = tilewright("log", "best", log).out.splitlines()[-1]
-    assert row.endswith("elementwise  3 us  question 0 = 16")
+    assert row.endswith("elementwise  3 us  candidate  question 0 = 16")
     (one,) = json.loads(tilewright("log", "best", log, "--json").out)
     assert one["decisions"] == {"question 0": 16}
     assert one["outcomes"] == {"ok": 3, "crashed": 1}
@@ -215,7 +218,9 @@ def test_watch_follows_a_log_that_others_write_until_ctrl_c(
     done = tilewright("log", "watch", log)
     assert done.code == 0
     assert done.err == f"tilewright: waiting for '{log}'\n"
-    assert done.out == "tilewright: 2 trials, 0 s: scaled 1.5 us, gain 2.00\n"
+    assert done.out == (
+        "tilewright: 1 of 1 functions, 2 trials, 0 s: scaled 64 1.5 us, gain 2.00, candidate\n"
+    )
 
 
 def test_watch_prints_trials_as_lines_of_json(tilewright: Command, tmp_path: Path) -> None:
@@ -271,3 +276,95 @@ def test_each_action_explains_itself_with_examples(
     assert done.code == 0
     assert "examples:\n  tilewright log " in done.out
     golden(f"cli/help_log_{action}.txt", steady(done.out))
+
+
+def compressed(log: Path) -> Path:
+    path = log.with_suffix(".jsonl.gz")
+    path.write_bytes(gzip.compress(log.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("verb", ["show", "best", "export", "watch"])
+def test_a_compressed_log_is_read_like_any_other(
+    verb: str, tilewright: Command, tmp_path: Path
+) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1, 2)
+    options = ["--seconds", "0"] if verb == "watch" else []
+    plain, packed = (tilewright("log", verb, one, *options) for one in (log, compressed(log)))
+    assert packed == plain
+    assert packed.code == 0
+
+
+def test_a_compressed_log_is_not_appended_to(tmp_path: Path) -> None:
+    with pytest.raises(LogError) as refused:
+        LogWriter(compressed(written(tmp_path / "a.jsonl", 0)))
+    assert str(refused.value) == (
+        f"LogError: log: '{tmp_path}/a.jsonl.gz' is compressed; expected a log that can be "
+        f"appended to. [log-compressed]\n  Hint: gunzip {tmp_path}/a.jsonl.gz"
+    )
+
+
+@pytest.mark.parametrize("verb", ["show", "best", "export", "watch"])
+def test_a_file_that_is_no_log_is_an_error_of_usage_in_one_line(
+    verb: str, tilewright: Command, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"a": 1}\n' * 300)
+    done = tilewright("log", verb, other)
+    assert done.code == 2
+    assert done.err == (
+        f"NotALog: log: '{other}' is no tuning log: none of its 300 lines is a record. "
+        "[log-other]\n"
+    )
+
+
+def test_a_damaged_archive_is_an_error_of_the_environment(
+    tilewright: Command, tmp_path: Path
+) -> None:
+    log = compressed(written(tmp_path / "a.jsonl", 0))
+    log.write_bytes(log.read_bytes()[:-20])
+    done = tilewright("log", "show", log)
+    assert done.code == 4
+    assert "cannot be read" in done.err
+
+
+def test_diff_lists_what_changed(tilewright: Command, tmp_path: Path) -> None:
+    old, new = written(tmp_path / "a.jsonl", 0), written(tmp_path / "b.jsonl", 0, 2)
+    done = tilewright("log", "diff", old, new)
+    key = workload().key[:12]
+    assert done.out == (
+        "function   key            old  state     new  state      new/old\n"
+        f"scaled 64  {key}  6 us  default  3 us  candidate     0.50\n"
+        "0 of 1 functions are the same\n"
+    )
+    assert tilewright("log", "diff", old, old).out == "1 of 1 functions are the same\n"
+    (one,) = json.loads(tilewright("log", "diff", old, new, "--json").out)
+    assert (one["old_state"], one["new_state"], one["ratio"]) == ("default", "candidate", 0.5)
+    done = tilewright("log", "diff", elsewhere(tmp_path / "c.jsonl"), old)
+    assert done.out.count("not there") == 2  # times of two settings are not compared
+
+
+def test_prune_keeps_what_is_recommended(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1, 2, 3)
+    done = tilewright("log", "prune", log, "-o", "small.jsonl")
+    assert done.out == "written    small.jsonl: 4 of 5 trials\n"  # the one that crashed is gone
+    assert tilewright("log", "diff", log, "small.jsonl").out == "1 of 1 functions are the same\n"
+    done = tilewright("log", "prune", log, "-o", "small.jsonl", "--json")
+    assert json.loads(done.out) == {"file": "small.jsonl", "trials": 4, "dropped": 1}
+    done = tilewright("log", "prune", log, "-o", "small.jsonl", "--keep", "1")
+    assert done.code == 2
+    assert done.err == (
+        "UsageError: log prune: --keep 1 is fewer than a confirmation round compares; expected 4 "
+        "or more. [cli-log-keep]\n"
+    )
+
+
+def test_html_is_one_page_that_loads_nothing(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a<b.jsonl", 0, 1, 2)
+    done = tilewright("log", "html", log, "-o", "a.html")
+    assert (done.code, done.out) == (0, "written    a.html\n")
+    page = Path("a.html").read_text()
+    assert "<title>a&lt;b.jsonl</title>" in page
+    assert "<td>scaled 64</td>" in page
+    assert "<td>candidate</td>" in page
+    assert not re.search(r"<script|src=|href=|@import|url\(", page)

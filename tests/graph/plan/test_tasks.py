@@ -12,7 +12,7 @@ import pytest
 from tests.graph.plan.test_choose import TARGET, network
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.plan.plan import plan_model
-from tilewright.graph.plan.tasks import taken, tasks
+from tilewright.graph.plan.tasks import model_tasks, taken, tasks
 from tilewright.graph.samples.samples import tiny_model
 from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.schedule import Schedule
@@ -72,3 +72,18 @@ def test_what_is_taken_is_what_a_plan_launches() -> None:
         for func in program.functions
     }
     assert {workload_key(func): places for func, places in taken(graph, TARGET)} == wanted
+
+
+def test_the_latency_is_that_of_the_fastest_alternatives_that_are_known() -> None:
+    model = model_tasks(tiny(), host_target())
+    assert [(task.func.name, task.places) for task in model.tasks] == [
+        (func.name, places) for func, places in tasks(tiny(), host_target())
+    ]
+    assert model.tasks[0].nodes == "conv, relu"
+    seconds = {task.key: 1.0 for task in model.tasks}
+    assert model.latency({}) is None
+    assert model.latency(seconds) == len(model.alternatives)  # each in one kernel
+    (whole,), *_ = (ways for ways in model.alternatives[0])
+    assert model.latency({**seconds, whole: 9.0}) == len(model.alternatives) + 1  # two kernels
+    del seconds[whole]
+    assert model.latency(seconds) == len(model.alternatives) + 1
