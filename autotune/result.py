@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
 from ..driver.check.clock import Laps
 from ..runtime.machine.timing import seconds_text
 from ..tir.func import PrimFunc
+from ..tir.svg.picture import Picture
 from .log.record import Trial
 from .log.summary import default_seconds
 from .report.html import TableRow, functions_html
+from .report.search_picture import draw_search
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TunedFunction:
     """The result of a search for one function.
 
@@ -25,7 +28,7 @@ class TunedFunction:
     func: PrimFunc
     count: int
     best: Trial | None
-    history: tuple[Trial, ...] = field(repr=False)
+    history: tuple[Trial, ...]
 
     @property
     def seconds(self) -> float | None:
@@ -43,6 +46,19 @@ class TunedFunction:
             text += f", default {seconds_text(self.default_time)}"
         failed = sum(trial.outcome != "ok" for trial in self.history)
         return f"{self.func.name}: {text}; {len(self.history)} trials, {failed} failed"
+
+    def picture(self) -> Picture | None:
+        """Every candidate in the order of the search, the best so far, the default, and what
+        confirmation measured; None where nothing ran.
+        """
+        return draw_search(self.history, str(self))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        drawn = self.picture()
+        return f"<p>{escape(str(self))}</p>{'' if drawn is None else drawn.svg}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -88,14 +104,16 @@ class TuneResult:
         return "\n".join([*map(str, self.functions), self.ending])
 
     def __repr__(self) -> str:
-        return f"TuneResult:\n{self}"
+        return str(self)
 
     def _repr_html_(self) -> str:
         rows = (
             TableRow(f.func.name, f.count, f.history, f.default_time, f.seconds)
             for f in self.functions
         )
-        return functions_html(rows, f"{len(self.history)} trials", self.ending)
+        drawn = self.functions[0].picture() if len(self.functions) == 1 else None
+        table = functions_html(rows, f"{len(self.history)} trials", self.ending)
+        return table + ("" if drawn is None else drawn.svg)
 
 
 def _total(parts: Sequence[tuple[int, float | None]]) -> float | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from .text.display import printable, sentence
+from .text.html import plain
 
 Where = str | Callable[[], str] | None
 
@@ -52,6 +53,9 @@ class TilewrightError(Exception):
         lines += [f"  Note: {note}" for note in self.notes]
         lines += [f"  Hint: {hint}" for hint in self.hints]
         return printable("\n".join(lines))
+
+    def _repr_html_(self) -> str:
+        return plain(str(self))
 
     def __reduce__(self) -> tuple[Callable[..., TilewrightError], tuple[object, ...]]:
         where = self.where() if callable(self.where) else self.where

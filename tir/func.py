@@ -10,7 +10,7 @@ from .errors import IRError, known_names
 from .extern import ExternFunction
 from .node import Node
 from .stmt import Alloc, Block, Extern, Parameter, Seq, Stmt
-from .text.html import highlight
+from .text.nest import nest_html
 from .text.printer import print_header, print_stmt
 from .visit import statements
 
@@ -87,7 +87,7 @@ class PrimFunc(Node):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return highlight(str(self))
+        return nest_html(str(self), self.body)
 
 
 def split_allocations(body: Stmt) -> tuple[tuple[Buffer, ...], tuple[Stmt, ...]]:

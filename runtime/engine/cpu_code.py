@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from ...codegen.program_artifact import ProgramArtifact
 from ...tir.parsing.json_reader import Json, Reader
-from ...tir.program.program import step_text
+from ...tir.program.program import Effects, Launch, launch_effects, step_text
 from ..artifact_json import artifact_from_json, artifact_to_json
 from ..cpu.pool import use_pool
 from ..cpu.program_code import NativeProgram, prepare_constants
 from ..machine.host import why_not_run
+from ..model.arena import arena_tensors
 from ..model.model import StoredModel
 from ..model.report import MemoryPlan
 from ..toolchain.library import SharedObject
@@ -52,7 +53,11 @@ class CpuCode:
             arena_bytes=artifact.arena_bytes,
             workspace_bytes=artifact.workspace_bytes,
             thread_workspace_bytes=artifact.thread_workspace_bytes,
+            tensors=arena_tensors(artifact.body, self._effects),
         )
+
+    def _effects(self, launch: Launch) -> Effects:
+        return launch_effects(self.artifact.kernel(launch.function).parameters, launch)
 
     @property
     def compiler(self) -> str:

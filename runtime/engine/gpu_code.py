@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...codegen.cuda.plan_text import plan_text
 from ...codegen.cuda.program_artifact import CudaProgram
 from ...tir.parsing.json_reader import Json, Reader
+from ...tir.program.program import Effects, Launch, launch_effects
 from ..cuda.device.program import DeviceProgram
 from ..cuda.program_json import program_from_json, program_to_json
 from ..cuda.toolchain.compile import Cubin
+from ..model.arena import arena_tensors
 from ..model.model import StoredModel
 from ..model.report import MemoryPlan
 from .context import ProgramCode
@@ -44,7 +46,14 @@ class GpuCode:
             arena_bytes=artifact.arena_bytes,
             workspace_bytes=artifact.workspace_bytes + artifact.interface_bytes,
             thread_workspace_bytes=0,
+            tensors=arena_tensors(artifact.body, self._effects),
         )
+
+    def _effects(self, launch: Launch) -> Effects:
+        """What a launch reads and writes, but for its temporaries."""
+        parameters = self.artifact.part(launch.function).parameters
+        named = replace(launch, arguments=launch.arguments[: len(parameters)])
+        return launch_effects(parameters, named)
 
     @property
     def compiler(self) -> str:
