@@ -12,7 +12,6 @@ from ..artifact_json import artifact_from_json, artifact_to_json
 from ..cpu.pool import use_pool
 from ..cpu.program_code import NativeProgram, prepare_constants
 from ..machine.host import why_not_run
-from ..model.arena import arena_tensors
 from ..model.model import StoredModel
 from ..model.report import MemoryPlan
 from ..toolchain.library import SharedObject
@@ -47,6 +46,8 @@ class CpuCode:
     @property
     def memory(self) -> MemoryPlan:
         """The memory that runs take."""
+        from ..model.arena import arena_tensors  # a run needs no map
+
         artifact = self.artifact
         return MemoryPlan(
             weights_bytes=sum(artifact.constants[position].bytes for position in artifact.read),

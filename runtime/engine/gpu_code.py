@@ -12,7 +12,6 @@ from ...tir.program.program import Effects, Launch, launch_effects
 from ..cuda.device.program import DeviceProgram
 from ..cuda.program_json import program_from_json, program_to_json
 from ..cuda.toolchain.compile import Cubin
-from ..model.arena import arena_tensors
 from ..model.model import StoredModel
 from ..model.report import MemoryPlan
 from .context import ProgramCode
@@ -40,6 +39,8 @@ class GpuCode:
     @property
     def memory(self) -> MemoryPlan:
         """The device's memory that runs take; inputs and outputs have their place there too."""
+        from ..model.arena import arena_tensors  # a run needs no map
+
         artifact = self.artifact
         return MemoryPlan(
             weights_bytes=artifact.weights_bytes,

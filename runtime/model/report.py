@@ -5,17 +5,19 @@ its schedule came from, what proof and check found, how much memory a run takes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
-from ...tir.svg.picture import Picture
 from ...tir.text.display import printable
 from ...tir.text.html import details
 from ...tir.text.size import bytes_text
-from .arena import ArenaTensor, draw_arena
 from .coverage import Coverage, Covered
-from .launch_order import LaunchedGroup, draw_launches
+
+if TYPE_CHECKING:  # a run draws nothing
+    from ...tir.svg.picture import Picture
+    from .arena import ArenaTensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +96,16 @@ class EngineReport:
         """The launches of a run in order, each with the nodes that it computes; layers that repeat
         are drawn once.
         """
-        return draw_launches(list(self._groups()), f"{len(self.order)} launches in order")
+        from .launch_order import LaunchedGroup, draw_launches  # a run draws nothing
 
-    def _groups(self) -> Iterator[LaunchedGroup]:
         kernels = {kernel.name: kernel for kernel in self.kernels}
         kernels |= {kernel.symbol: kernel for kernel in self.kernels}
         labels = {kernel.name: iter(kernel.labels) for kernel in self.kernels}
-        for launched in self.order:
-            kernel = kernels[launched]
-            nodes = next(labels[kernel.name], "")
-            yield LaunchedGroup(nodes, kernel.name, kernel.origin, str(kernel))
+        groups = [
+            LaunchedGroup(next(labels[k.name], ""), k.name, k.origin, str(k))
+            for k in (kernels[launched] for launched in self.order)
+        ]
+        return draw_launches(groups, f"{len(groups)} launches in order")
 
     def __repr__(self) -> str:
         return str(self)
@@ -174,6 +176,8 @@ class MemoryPlan:
         """The map of the arena: the bytes of each tensor, from the launch that writes it to the
         last one that reads it, beside the lower bound.
         """
+        from .arena import draw_arena  # a run draws nothing
+
         return draw_arena(self.tensors, self.arena_bytes, self.lower_bound_bytes, str(self))
 
     def __repr__(self) -> str:
