@@ -17,7 +17,7 @@ from .report.html import TableRow, functions_html
 from .report.search_picture import draw_search
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class TunedFunction:
     """The result of a search for one function.
 
@@ -53,15 +53,14 @@ class TunedFunction:
         """
         return draw_search(self.history, str(self))
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         drawn = self.picture()
         return f"<p>{escape(str(self))}</p>{'' if drawn is None else drawn.svg}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class TuneResult:
     """The result of a search. stopped_because: why it ended, in words. log: the log that holds
     every trial. seconds: of the stages of the search on this machine; compiling overlaps others.
@@ -103,8 +102,7 @@ class TuneResult:
     def __str__(self) -> str:
         return "\n".join([*map(str, self.functions), self.ending])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         rows = (

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..codegen.artifact import Artifact, Parameter, Size, Written
 from ..tir.errors import TilewrightError
-from ..tir.text.html import C, details, highlight, plain
+from ..tir.text.html import details, plain
+from ..tir.text.source_text import AssemblyText, SourceText
 from .arrays import Argument, ArgumentTypeError, Array, accept_call, empty_aligned
 from .cpu.native import NativeCode
 from .engine.occupied import Occupied
@@ -121,12 +122,12 @@ class Kernel:
         return self.artifact.name
 
     @property
-    def source(self) -> str:
+    def source(self) -> SourceText:
         """The generated source text."""
-        return self.artifact.source
+        return SourceText(self.artifact.source)
 
     @property
-    def assembly(self) -> str:
+    def assembly(self) -> AssemblyText:
         """The compiler's assembly text of the source; of CUDA C its PTX.
 
         Raises: CompilerNotFound, NvrtcNotFound, CompileFailed; KernelError where none is compiled.
@@ -138,7 +139,7 @@ class Kernel:
                 "kernel of a compiled target.",
                 code="kernel-assembly",
             )
-        return text
+        return AssemblyText(text)
 
     @property
     def signature(self) -> str:
@@ -241,7 +242,7 @@ class Kernel:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return plain(repr(self)) + details("source", highlight(self.source, C))
+        return plain(repr(self)) + details("source", self.source._repr_html_())
 
     def _in_order(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Sequence[Array]:
         """Inputs and outputs in the order of the parameters."""

@@ -64,6 +64,12 @@ class PrimFunc(Node):
         found = (node.function for node in statements(self.body) if isinstance(node, Extern))
         return tuple(dict.fromkeys(found))
 
+    @property
+    def signature(self) -> str:
+        """Its name and its parameters, in one line."""
+        header, _ = print_header(self.name, self.dims, self.parameters)
+        return header.removeprefix("def ").removesuffix(":")
+
     def block(self, name: str) -> Block:
         """The block called `name`. Raises: IRError with the blocks that exist."""
         for block in self.blocks:
@@ -83,8 +89,7 @@ class PrimFunc(Node):
         header, names = print_header(self.name, self.dims, self.parameters)
         return header + "\n" + print_stmt(self.body, names, indent=1)
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return nest_html(str(self), self.body)

@@ -80,6 +80,8 @@ class Target:
         named = self.kind in _HERE and not self.is_open
         return f"{self.kind}:{self.instructions}" if named else self.kind
 
+    __repr__ = __str__
+
     @property
     def is_open(self) -> bool:
         """Whether it names no instruction set and so means the machine that it is used on."""

@@ -11,7 +11,7 @@ from math import inf
 from ...runtime.machine.timing import seconds_text
 from ...tir.svg.axes import Axes
 from ...tir.svg.picture import Picture
-from ...tir.svg.scale import Scale
+from ...tir.svg.scale import Scale, whole_text
 from ...tir.svg.shapes import BLUE, GREEN, GREY, RED, circle, line, text
 from ..log.record import Trial
 
@@ -39,6 +39,7 @@ def draw_search(trials: Sequence[Trial], caption: str) -> Picture | None:
         Scale.over([1e6 * min(known), 1e6 * shown], *upwards, logarithmic=True),
         "trials",
         label,
+        x_text=whole_text,
     )
     marks = list(_search(axes, searched))
     if default is not None:

@@ -41,6 +41,12 @@ class QuestionSummary:
     question: Question
     share: float
 
+    def __str__(self) -> str:
+        count = len(self.question.candidates)
+        return f"{self.name}: {self.default}, of {count}: {self.candidates_text}"
+
+    __repr__ = __str__
+
     @property
     def default(self) -> object:
         """The rule's own choice."""

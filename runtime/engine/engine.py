@@ -30,6 +30,7 @@ from .parts import EngineParts
 from .reader import EngineFile
 
 if TYPE_CHECKING:
+    from ...tir.text.source_text import SourceText
     from ..model.profile import Profile
     from ..model.verification import Report
 
@@ -111,9 +112,11 @@ class Engine:
         return self.interface.outputs
 
     @property
-    def source(self) -> str:
+    def source(self) -> SourceText:
         """The generated source text; empty where nothing was compiled."""
-        return self.parts.code.source
+        from ...tir.text.source_text import SourceText  # a run needs no source
+
+        return SourceText(self.parts.code.source)
 
     @property
     def plan(self) -> str:

@@ -32,6 +32,8 @@ class RoofPoint:
     def __str__(self) -> str:
         return f"{self.name}: {self.gflops:.3g} GFLOP/s, {self.share:.0%} of its limit"
 
+    __repr__ = __str__
+
 
 def draw_roof(
     points: Sequence[RoofPoint], peak_gflops: float, peak_gb_per_s: float, caption: str

@@ -20,8 +20,13 @@ class Work:
     operations: int
     bytes: int
 
+    def __str__(self) -> str:
+        return f"{self.operations:,} operations, {self.bytes:,} bytes"
 
-@dataclass(frozen=True, slots=True, repr=False)
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
 class Roofline:
     """A measured time against the two limits of the machine, at the same number of threads.
 
@@ -95,8 +100,7 @@ class Roofline:
     def _point(self, name: str) -> RoofPoint:
         return RoofPoint(name, self.intensity, self.gflops, self.share)
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         drawn = self.picture().svg if self.intensity else ""

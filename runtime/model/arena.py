@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ...tir.program.program import Copy, Effects, Launch, Slice, Step, Sync
 from ...tir.svg.axes import Axes
 from ...tir.svg.picture import Picture
-from ...tir.svg.scale import Scale
+from ...tir.svg.scale import Scale, whole_text
 from ...tir.svg.shapes import RED, SERIES, fitting, line, rectangle, text
 from ...tir.text.size import bytes_text, size_unit
 
@@ -38,6 +38,8 @@ class ArenaTensor:
             f"{self.label}: {self.kind}, {bytes_text(self.bytes)} at {self.offset:,}, "
             f"launches {self.first} to {self.last}"
         )
+
+    __repr__ = __str__
 
 
 def arena_tensors(
@@ -72,6 +74,7 @@ def draw_arena(
         Scale(0.0, size / unit, *upwards),
         "launches",
         f"offset in the arena, {name}",
+        x_text=whole_text,
     )
     marks = list(_areas(axes, tensors, unit))
     if lower_bound is not None:

@@ -12,9 +12,8 @@ from time import perf_counter
 
 from ...tir.program.program import Copy, Launch, Step, Sync
 from ...tir.svg.picture import Picture
-from ...tir.text.html import details
+from ...tir.text.html import details, html_table
 from ..machine.timing import seconds_text
-from .report import html_table
 from .timeline import Bar, draw_timeline
 
 COPY = "copy"  # how a step that only copies is called
@@ -31,8 +30,13 @@ class StepTime:
     seconds: float
     limit: float | None = None
 
+    def __str__(self) -> str:
+        return f"{self.label or self.kernel}: {seconds_text(self.seconds)} in {self.kernel}"
 
-@dataclass(frozen=True, slots=True, repr=False)
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """The launches of a run, in order, each timed as a call of its own.
 
@@ -82,8 +86,7 @@ class Profile:
             at += step.seconds
         return draw_timeline(bars, str(self))
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         total = self.seconds or 1.0

@@ -5,13 +5,13 @@ its schedule came from, what proof and check found, how much memory a run takes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
 from ...tir.text.display import printable
-from ...tir.text.html import details
+from ...tir.text.html import details, html_table
 from ...tir.text.size import bytes_text
 from .coverage import Coverage, Covered
 
@@ -51,8 +51,10 @@ class KernelReport:
             f"check {self.check}{error}"
         )
 
+    __repr__ = __str__
 
-@dataclass(frozen=True, slots=True, repr=False)
+
+@dataclass(frozen=True, slots=True)
 class EngineReport:
     """How an engine was built.
 
@@ -107,8 +109,7 @@ class EngineReport:
         ]
         return draw_launches(groups, f"{len(groups)} launches in order")
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         heads = ("kernel", "launches", "schedule", "proof", "check", "error / bound")
@@ -133,7 +134,7 @@ class EngineReport:
         return table + details(title, f"<ul>{notes}</ul>")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class MemoryPlan:
     """How much memory an engine takes, known before it runs. Bytes.
 
@@ -180,21 +181,11 @@ class MemoryPlan:
 
         return draw_arena(self.tensors, self.arena_bytes, self.lower_bound_bytes, str(self))
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         drawn = self.picture().svg if self.tensors else ""
         return f"<p>{escape(str(self))}</p>{drawn}"
-
-
-def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """An HTML table of plain texts."""
-    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows
-    )
-    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def _verdict(proof: str) -> str:

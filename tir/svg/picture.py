@@ -45,8 +45,7 @@ class Picture:
     def __str__(self) -> str:
         return self.caption
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return self.svg

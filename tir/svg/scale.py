@@ -80,6 +80,11 @@ def tick_text(value: float) -> str:
     return f"{value:g}" if 1e-3 <= abs(value) < 1e5 else f"{value:.0e}".replace("e+0", "e")
 
 
+def whole_text(value: float) -> str:
+    """A count at a tick; nothing where the tick stands between two counts."""
+    return tick_text(value) if value.is_integer() else ""
+
+
 def _clean(value: float) -> float:
     """The value without the last digits, which rounding has left."""
     return float(f"{value:.9g}")

@@ -14,6 +14,7 @@ from ..errors import IRTypeError
 from ..expr import Expr, Var
 from ..extern import ExternFunction
 from ..reduce import Reduce
+from ..text.html import highlight
 from ..visit import walk
 
 
@@ -26,6 +27,10 @@ class Recurrence:
     states: tuple[Tensor, ...]
     axis: Var
     reverse: bool = False
+
+    def __repr__(self) -> str:
+        order = "from the last point" if self.reverse else "from the first point"
+        return f"recurrence of {', '.join(s.name for s in self.states)} over {self.axis}, {order}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +47,14 @@ class Computation:
     axes: tuple[Var, ...]
     values: tuple[Expr, ...]
     recurrence: Recurrence | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        at = ", ".join(axis.name for axis in self.axes)
+        elements = ", ".join(f"{name}[{at}]" for name in self.names)
+        extents = ", ".join(
+            f"{axis.name} < {n}" for axis, n in zip(self.axes, self.shape, strict=True)
+        )
+        return f"{elements} = {', '.join(map(str, self.values))} for {extents or 'one point'}"
 
     @property
     def reduction(self) -> Reduce | None:
@@ -78,6 +91,10 @@ class ExternComputation(Computation):
     arguments: tuple[Tensor, ...]
     results: tuple[tuple[DType, tuple[int, ...]], ...]
 
+    def __repr__(self) -> str:
+        arguments = ", ".join(tensor.name for tensor in self.arguments)
+        return f"{', '.join(self.names)} = {self.function.symbol}({arguments})"
+
     @property
     def reduction(self) -> Reduce | None:
         return None
@@ -111,6 +128,10 @@ class Tensor(Buffer):
     def __repr__(self) -> str:
         shown = ", ".join(e.name if isinstance(e, Dim) else str(e) for e in self.extents)
         return f"Tensor {self.name}: {self.type}[{shown}]"
+
+    def _repr_html_(self) -> str:
+        computed = "" if self.computation is None else f"\n{self.computation}"
+        return highlight(f"{self}{computed}")
 
     def _no_number(self, _: object) -> Expr:
         letters = ", ".join("ijklmnpq"[n] if n < 8 else f"i{n}" for n in range(len(self.shape)))

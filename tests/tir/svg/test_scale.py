@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.tir.svg.scale import Scale, tick_text
+from tilewright.tir.svg.scale import Scale, tick_text, whole_text
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,4 @@ def test_a_scale_holds_what_it_is_made_for() -> None:
 def test_ticks_are_written_short() -> None:
     values = (0.0, 0.5, 20.0, 0.001, 1e5, 1e-6)
     assert [tick_text(value) for value in values] == ["0", "0.5", "20", "0.001", "1e5", "1e-06"]
+    assert [whole_text(value) for value in (0.0, 0.5, 20.0)] == ["0", "", "20"]
