@@ -101,8 +101,8 @@ def spans(text: str, language: Language = IR) -> str:
 
 
 def plain(text: str) -> str:
-    """A `<pre>` element that shows `text` in one colour."""
-    return f'<pre style="{FRAME}">{escape(text)}</pre>'
+    """A `<pre>` element that shows `text` in one colour; a line that is too long goes on below."""
+    return f'<pre style="{FRAME};white-space:pre-wrap">{escape(text)}</pre>'
 
 
 def details(summary: str, content: str, *, shown: bool = False) -> str:
