@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
 from ..driver.check.clock import Laps
 from ..runtime.machine.timing import seconds_text
 from ..tir.func import PrimFunc
+from ..tir.svg.picture import Picture
 from .log.choice import ScheduleChoice
 from .log.disturbance import busy_text
 from .log.labels import labels
 from .log.record import Trial, Workload
 from .report.html import TableRow, functions_html
+from .report.search_picture import draw_search
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,20 @@ class TunedFunction:
         failed = sum(trial.outcome != "ok" for trial in self.history)
         return f"{self.func.name}: {text}; {len(self.history)} trials, {failed} failed"
 
+    def picture(self) -> Picture | None:
+        """Every candidate in the order of the search, the best so far, the default, and what
+        confirmation measured; None where nothing ran.
+        """
+        return draw_search(self.history, str(self))
 
-@dataclass(frozen=True, slots=True, repr=False)
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        drawn = self.picture()
+        return f"<p>{escape(str(self))}</p>{'' if drawn is None else drawn.svg}"
+
+
+@dataclass(frozen=True, slots=True)
 class TuneResult:
     """The result of a search. stopped_because: why it ended, in words. log: the log that holds
     every trial. seconds: of the stages of the search on this machine; compiling overlaps others.
@@ -101,8 +116,7 @@ class TuneResult:
     def __str__(self) -> str:
         return "\n".join([*map(str, self.functions), self.ending])
 
-    def __repr__(self) -> str:
-        return f"TuneResult:\n{self}"
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         workloads = [Workload.of(one.func) for one in self.functions]
@@ -111,7 +125,9 @@ class TuneResult:
             TableRow(names[workload.key], one.count, one.history, one.choice)
             for workload, one in zip(workloads, self.functions, strict=True)
         )
-        return functions_html(rows, f"{len(self.history)} trials", self.ending)
+        drawn = self.functions[0].picture() if len(self.functions) == 1 else None
+        table = functions_html(rows, f"{len(self.history)} trials", self.ending)
+        return table + ("" if drawn is None else drawn.svg)
 
 
 def _total(parts: Sequence[tuple[int, float | None]]) -> float | None:

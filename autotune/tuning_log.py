@@ -42,6 +42,13 @@ class Advice:
     trial: Trial | None
     why: str = ""
 
+    def __str__(self) -> str:
+        steps = 0 if self.schedule is None else len(self.schedule.trace.steps)
+        shown = self.origin if self.schedule is None else f"{self.origin}, {steps} steps"
+        return f"{shown}: {self.trial or self.why}"
+
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class _SettingTrials:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 import tilewright as tw
 from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.codegen.cuda.streams import place_on_streams
-from tilewright.runtime.model.report import bytes_text
+from tilewright.tir.text.size import bytes_text
 
 from . import report
 from .exported import NAMES, one_of, sample_of

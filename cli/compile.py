@@ -55,7 +55,7 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile the model and write the engine."""
-    from ..runtime.model.report import bytes_text  # start-up
+    from ..tir.text.size import bytes_text  # start-up
     from .described import described
     from .engines import SUFFIX, engine_of
 

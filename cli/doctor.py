@@ -78,7 +78,7 @@ def _compiler(found: CompilerFound) -> tuple[str, ...]:
 
 
 def _cpu(host: Host) -> tuple[str, ...]:
-    from ..runtime.model.report import bytes_text  # start-up
+    from ..tir.text.size import bytes_text  # start-up
 
     levels = (("L1", host.l1_bytes), ("L2", host.l2_bytes), ("L3", host.l3_bytes))
     sizes = ", ".join(f"{name} {bytes_text(size)}" for name, size in levels if size)
@@ -97,7 +97,7 @@ def _threads(found: Threads, host: Host) -> tuple[str, ...]:
 
 
 def _gpu(found: GpuFound) -> tuple[str, ...]:
-    from ..runtime.model.report import bytes_text  # start-up
+    from ..tir.text.size import bytes_text  # start-up
 
     devices = [
         f"{one.name}, {one.arch}, {one.multiprocessors} multiprocessors, "
@@ -124,7 +124,7 @@ def _why_not(target: TargetFound) -> str:
 
 
 def _cache(info: CacheInfo) -> tuple[str, ...]:
-    from ..runtime.model.report import bytes_text  # start-up
+    from ..tir.text.size import bytes_text  # start-up
 
     if info.folder is None:
         return ("none: everything is compiled anew in each process",)
@@ -134,7 +134,7 @@ def _cache(info: CacheInfo) -> tuple[str, ...]:
 
 def _limits(found: Limits) -> tuple[str, ...]:
     from ..runtime.machine.timing import seconds_text
-    from ..runtime.model.report import bytes_text  # start-up
+    from ..tir.text.size import bytes_text  # start-up
 
     fma = [(f"{x.threads}", "fp32 multiply-adds", f"{x.gflops:.1f} GFLOP/s") for x in found.fma]
     reads = [

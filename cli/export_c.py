@@ -42,7 +42,7 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile the model and export it."""
-    from ..runtime.model.report import bytes_text  # start-up
+    from ..tir.text.size import bytes_text  # start-up
     from .described import described
     from .engines import engine_of
 

@@ -14,8 +14,8 @@ from ..driver.resolve_target import resolve_target
 from ..runtime.call_result import CallResult
 from ..runtime.engine.engine import Engine
 from ..runtime.machine.memory import process_memory
-from ..runtime.model.report import bytes_text
 from ..tir.target.target import Target
+from ..tir.text.size import bytes_text
 from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
 from .options import BuildOptions, Shapes, Verify, check_options, check_shapes, check_tolerance

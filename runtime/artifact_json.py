@@ -160,8 +160,12 @@ def report_from_json(data: Reader) -> EngineReport:
 
 
 def plan_to_json(plan: MemoryPlan) -> Json:
-    """A memory plan as plain JSON values."""
-    return asdict(plan)
+    """A memory plan as plain JSON values, without the map of the arena: the steps of a run say
+    that.
+    """
+    made = asdict(plan)
+    del made["tensors"]
+    return made
 
 
 def plan_from_json(data: Reader) -> MemoryPlan:

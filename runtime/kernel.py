@@ -9,7 +9,8 @@ import numpy as np
 
 from ..codegen.artifact import Artifact, Parameter, Size, Written
 from ..tir.errors import TilewrightError
-from ..tir.text.html import C, details, highlight, plain
+from ..tir.text.html import details, plain
+from ..tir.text.source_text import AssemblyText, SourceText
 from .arrays import Argument, ArgumentTypeError, Array, accept_call, empty_aligned
 from .call_names import arrange_call
 from .call_result import CallResult
@@ -151,12 +152,12 @@ class Kernel(Generic[CallResult]):
         return self.artifact.name
 
     @property
-    def source(self) -> str:
+    def source(self) -> SourceText:
         """The generated source text."""
-        return self.artifact.source
+        return SourceText(self.artifact.source)
 
     @property
-    def assembly(self) -> str:
+    def assembly(self) -> AssemblyText:
         """The compiler's assembly text of the source; of CUDA C its PTX.
 
         Raises: CompilerNotFound, NvrtcNotFound, CompileFailed; KernelError where none is compiled.
@@ -168,7 +169,7 @@ class Kernel(Generic[CallResult]):
                 "kernel of a compiled target.",
                 code="kernel-assembly",
             )
-        return text
+        return AssemblyText(text)
 
     @property
     def signature(self) -> str:
@@ -271,7 +272,7 @@ class Kernel(Generic[CallResult]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return plain(repr(self)) + details("source", highlight(self.source, C))
+        return plain(repr(self)) + details("source", self.source._repr_html_())
 
     def _in_order(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Sequence[Array]:
         """Inputs and outputs in the order of the parameters."""

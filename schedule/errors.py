@@ -11,6 +11,7 @@ from enum import Enum
 
 from ..tir.errors import TilewrightError, Where
 from ..tir.func import PrimFunc
+from .conflict_note import ConflictNote
 
 
 class Kind(Enum):
@@ -49,6 +50,15 @@ class ScheduleError(TilewrightError, ValueError):
         if self.kind is Kind.LIMIT:
             notes = (*notes, LIMIT_NOTE)
         super().__init__(message, code=code, where=where, notes=notes, hints=hints)
+
+    @property
+    def conflict(self) -> ConflictNote | None:
+        """The two iterations that a note names; None where no note does."""
+        return next((note for note in self.notes if isinstance(note, ConflictNote)), None)
+
+    def _repr_html_(self) -> str:
+        conflict = self.conflict
+        return super()._repr_html_() + ("" if conflict is None else conflict.picture().svg)
 
 
 class ScheduleTypeError(ScheduleError, TypeError):

@@ -200,7 +200,7 @@ class Recorder:
         lines = "\n".join(f"{number:2}  {line}" for number, line in enumerate(steps))
         title = f"{len(steps)} step{'' if len(steps) == 1 else 's'} so far"
         list_of_steps = details(title, highlight(lines, STEPS), shown=True) if steps else ""
-        return highlight(str(self.func)) + list_of_steps
+        return self.func._repr_html_() + list_of_steps
 
     def _site(self, primitive: str) -> StepSite:
         state = self._states[-1]

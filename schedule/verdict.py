@@ -29,6 +29,8 @@ class Iteration:
     def __str__(self) -> str:
         return f"{self.block}{self.place}"
 
+    __repr__ = __str__
+
     @property
     def place(self) -> str:
         """The values of the loops: (i=0, j=3)."""
@@ -57,6 +59,8 @@ class Failure:
         runs = " and ".join(str(run) for run in self.iterations)
         where = f"; {runs}" if runs else ""
         return f"{self.property}: {self.message}{where}"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ class Verdict:
         lines += [f"  undecided: {reason}" for reason in self.reasons]
         lines += [f"  {part}" for part in self.scope]
         return "\n".join(lines)
+
+    __repr__ = __str__
 
     @property
     def summary(self) -> str:

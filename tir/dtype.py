@@ -43,6 +43,8 @@ class DType:
         base = self.kind.value if self.kind in _NAMED else f"{self.kind.value}{self.bits}"
         return base if self.lanes == 1 else f"{base}x{self.lanes}"
 
+    __repr__ = __str__
+
     @property
     def is_float(self) -> bool:
         """Whether the lanes are floating-point numbers."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from .text.display import printable, sentence
+from .text.html import plain
+from .text.notebook_error import notebook_text, notebook_traceback
 
 Where = str | Callable[[], str] | None
 
@@ -44,14 +46,31 @@ class TilewrightError(Exception):
         self.notes = tuple(notes)
         self.hints = tuple(hints)
 
+    @property
+    def _head(self) -> str:
+        return f"{type(self).__name__}: {sentence(self.message)} [{self.code}]"
+
+    @property
+    def _place(self) -> str:
+        return (self.where() if callable(self.where) else self.where) or ""
+
     def __str__(self) -> str:
-        lines = [f"{type(self).__name__}: {sentence(self.message)} [{self.code}]"]
-        where = self.where() if callable(self.where) else self.where
-        if where:
+        lines = [self._head]
+        if where := self._place:
             lines += [f"  {line}" for line in where.removesuffix("\n").split("\n")]
         lines += [f"  Note: {note}" for note in self.notes]
         lines += [f"  Hint: {hint}" for hint in self.hints]
         return printable("\n".join(lines))
+
+    def _repr_html_(self) -> str:
+        return plain(self._notebook_text())
+
+    def _notebook_text(self) -> str:
+        return printable(notebook_text(self._head, self._place, self.notes, self.hints))
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows when nobody caught the error."""
+        return notebook_traceback(self, self._notebook_text())
 
     def __reduce__(self) -> tuple[Callable[..., TilewrightError], tuple[object, ...]]:
         where = self.where() if callable(self.where) else self.where
@@ -94,6 +113,10 @@ class InternalError(TilewrightError, RuntimeError):
                 "this is a defect of tilewright; please report it with the program that led here.",
             ),
         )
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: our frames too, since the report needs them."""
+        return notebook_traceback(self, self._notebook_text(), folded=False)
 
 
 def known_names(wanted: str, names: Iterable[str]) -> str:

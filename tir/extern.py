@@ -42,6 +42,9 @@ class ExternFunction:
     source: str
     reference: Reference = field(compare=False)
 
+    def __repr__(self) -> str:
+        return f"ExternFunction {self.symbol}, C text {self.digest}"
+
     @property
     def digest(self) -> str:
         """What tells its C text from another: 16 hexadecimal digits of the SHA-256."""

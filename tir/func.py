@@ -10,7 +10,7 @@ from .errors import IRError, known_names
 from .extern import ExternFunction
 from .node import Node
 from .stmt import Alloc, Block, Extern, Parameter, Seq, Stmt
-from .text.html import highlight
+from .text.nest import nest_html
 from .text.printer import print_header, print_stmt
 from .visit import statements
 
@@ -64,6 +64,12 @@ class PrimFunc(Node):
         found = (node.function for node in statements(self.body) if isinstance(node, Extern))
         return tuple(dict.fromkeys(found))
 
+    @property
+    def signature(self) -> str:
+        """Its name and its parameters, in one line."""
+        header, _ = print_header(self.name, self.dims, self.parameters)
+        return header.removeprefix("def ").removesuffix(":")
+
     def block(self, name: str) -> Block:
         """The block called `name`. Raises: IRError with the blocks that exist."""
         for block in self.blocks:
@@ -83,11 +89,10 @@ class PrimFunc(Node):
         header, names = print_header(self.name, self.dims, self.parameters)
         return header + "\n" + print_stmt(self.body, names, indent=1)
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return highlight(str(self))
+        return nest_html(str(self), self.body)
 
 
 def split_allocations(body: Stmt) -> tuple[tuple[Buffer, ...], tuple[Stmt, ...]]:

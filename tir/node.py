@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 NodeT = TypeVar("NodeT", bound="Node")
 
@@ -38,6 +38,16 @@ def _values(node: Node) -> object:
     return getter(node)
 
 
+_TEXTS: dict[type[Node], Callable[[Any], str]] = {}
+
+
+def show_nodes(kind: type[NodeT], write: Callable[[NodeT], str]) -> None:
+    """Let nodes of `kind` show themselves as `write` writes them: the printer says that, since it
+    knows them all.
+    """
+    _TEXTS[kind] = write
+
+
 def _nothing(node: Node) -> object:
     """The fields of a node that has none."""
     return ()
@@ -49,6 +59,14 @@ class Node:
     __slots__ = ("__weakref__", "_children", "_hash")
     _hash: int
     _children: tuple[Node, ...]
+
+    def __init_subclass__(cls) -> None:
+        """Keep the repr of nodes: a dataclass writes one of its fields where a class has none."""
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        write = next((_TEXTS[kind] for kind in type(self).__mro__ if kind in _TEXTS), None)
+        return object.__repr__(self) if write is None else write(self)
 
     def __hash__(self) -> int:
         try:

@@ -27,6 +27,9 @@ class Reducer:
     identity: Callable[[tuple[DType, ...]], Values]
     named: bool = False
 
+    def __repr__(self) -> str:
+        return f"Reducer {self.name}"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce(Expr):

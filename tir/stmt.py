@@ -341,6 +341,11 @@ class Parameter:
     role: str
     check: IndexCheck | None = None
 
+    def __str__(self) -> str:
+        return f"{self.role} {self.buffer}"
+
+    __repr__ = __str__
+
     @property
     def name(self) -> str:
         """The buffer's name."""

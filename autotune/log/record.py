@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from ...runtime.machine.timing import seconds_text
 from ...schedule.trace.trace import Trace
 from ...tir.errors import TilewrightError
 from ...tir.func import PrimFunc
@@ -120,6 +121,15 @@ class Trial:
     method: Method
     samples: tuple[float, ...]
     time: str
+
+    def __str__(self) -> str:
+        seconds = self.seconds
+        shown = self.outcome if seconds is None else seconds_text(seconds)
+        default = ", the default" if self.is_default else ""
+        decisions = ", ".join(map(str, self.decisions))
+        return f"{shown}: rule {self.rule}{default}, decisions {decisions or 'none'}"
+
+    __repr__ = __str__
 
     @property
     def seconds(self) -> float | None:

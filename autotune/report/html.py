@@ -11,6 +11,8 @@ from itertools import accumulate
 from math import inf, log
 
 from ...runtime.machine.timing import seconds_text
+from ...tir.svg.picture import Picture
+from ...tir.svg.shapes import BLUE, RED, line
 from ..log.choice import ScheduleChoice
 from ..log.disturbance import busy_text
 from ..log.file import Contents
@@ -18,8 +20,6 @@ from ..log.record import Trial
 from ..log.summary import summarise
 
 _WIDTH, _HEIGHT, _EDGE = 140, 22, 2  # pixels
-_LINE = 'fill="none" stroke-width="1.5"'
-_BEST, _DEFAULT = "#3f7ade", "currentColor"
 _GAIN = ' style="color:#1f8a54;font-weight:600"'
 _SIGNIFICANT = 1.01  # the least gain that is coloured
 _MOST_ROWS = 60
@@ -109,21 +109,18 @@ def curve_svg(trials: Sequence[Trial]) -> str:
         return number * _WIDTH / len(searched)
 
     steps = [
-        f"{x(n):.1f},{y(seconds):.1f} {x(n + 1):.1f},{y(seconds):.1f}"
-        for n, seconds in enumerate(least)
+        (x(number), y(seconds))
+        for place, seconds in enumerate(least)
         if seconds < inf
+        for number in (place, place + 1)
     ]
-    failed = "".join(
-        f'<path d="M{x(n + 0.5):.1f} {_HEIGHT}v-4" stroke="#c8392b" stroke-width="1.5"/>'
-        for n, trial in enumerate(searched)
-        if trial.seconds is None
+    failed = [x(n + 0.5) for n, trial in enumerate(searched) if trial.seconds is None]
+    marks = (
+        line(((0, y(default)), (_WIDTH, y(default))), opacity=0.5, dashed=True),
+        line(steps, stroke=BLUE),
+        *(line(((at, _HEIGHT), (at, _HEIGHT - 4)), stroke=RED) for at in failed),
     )
-    level = f"M0 {y(default):.1f}h{_WIDTH}"
-    return (
-        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="best time by trials">'
-        f'<path d="{level}" {_LINE} stroke="{_DEFAULT}" stroke-dasharray="3 3" opacity="0.5"/>'
-        f'<polyline points="{" ".join(steps)}" {_LINE} stroke="{_BEST}"/>{failed}</svg>'
-    )
+    return Picture(_WIDTH, _HEIGHT, "best time by trials", marks).svg
 
 
 def _row(row: TableRow, counted: bool) -> str:

@@ -5,6 +5,7 @@ questions, and a roofline. Needs the extra `plots`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
@@ -293,4 +294,13 @@ def _figure_class() -> type[Figure]:
             code="plot-matplotlib",
             hints=('pip install "tilewright[plots]" brings it.',),
         ) from None
-    return Figure
+
+    class ShownFigure(Figure):
+        """A figure that shows itself where it is the value of a notebook's cell."""
+
+        def _repr_png_(self) -> bytes:
+            drawn = BytesIO()
+            self.savefig(drawn, format="png")
+            return drawn.getvalue()
+
+    return ShownFigure

@@ -103,6 +103,9 @@ class TuningSpace:
     target: Target
     rule: RuleFunction | None = None
 
+    def __repr__(self) -> str:
+        return f"TuningSpace of '{self.func.name}' for {self.target}, rule {self.name}"
+
     @property
     def name(self) -> str:
         """The rule's name."""

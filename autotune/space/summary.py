@@ -13,6 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import islice
 from statistics import fmean, stdev
 
@@ -21,6 +22,7 @@ from ...schedule.errors import ScheduleError
 from ...schedule.trace.decisions import Question
 from ...tir.func import PrimFunc
 from ...tir.target.target import Target
+from ...tir.text.html import html_table
 from .decisions import key_of
 from .space import Candidate, RandomWalk, RuleFunction, TuningSpace, Walk
 
@@ -40,6 +42,12 @@ class QuestionSummary:
     name: str
     question: Question
     share: float
+
+    def __str__(self) -> str:
+        count = len(self.question.candidates)
+        return f"{self.name}: {self.default}, of {count}: {self.candidates_text}"
+
+    __repr__ = __str__
 
     @property
     def default(self) -> object:
@@ -95,6 +103,15 @@ class SpaceSummary:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, *refusals = str(self).splitlines()[: 1 + len(self.refused)]
+        rows = [
+            (one.name, str(one.default), one.candidates_text, f"{one.share:.0%}")
+            for one in self.questions
+        ]
+        table = html_table(("question", "default", "candidates", "asked in"), rows)
+        return "".join(f"<p>{escape(line)}</p>" for line in (head, *refusals)) + table
 
     def _size_text(self) -> str:
         legal = f"{self.legal:.0%} of {self.seen} legal"

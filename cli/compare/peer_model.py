@@ -12,7 +12,7 @@ import onnx
 from onnx import ModelProto
 
 from ...runtime.model.interface import TensorSpec
-from ...runtime.model.report import bytes_text
+from ...tir.text.size import bytes_text
 from ..errors import UsageError
 
 _MOST_BYTES = 2**31 - 1  # of a protobuf message

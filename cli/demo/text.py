@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from ...runtime.machine.host import host
 from ...runtime.machine.timing import seconds_text
-from ...runtime.model.report import EngineReport, bytes_text
+from ...runtime.model.report import EngineReport
 from ...runtime.model.verification import Report
 from ...runtime.version import tool_version
+from ...tir.text.size import bytes_text
 from ..compare.latency import latency_table
 from ..text import bad, good, shortened
 from .demonstration import Demonstration, Interpreted

@@ -59,7 +59,7 @@ class GraphNode:
             raise
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Graph:
     """A model.
 
@@ -76,8 +76,7 @@ class Graph:
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
-    def __repr__(self) -> str:
-        return f"<Graph {self.name}: {len(self.nodes)} nodes, {len(self.constants)} constants>"
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"

@@ -12,6 +12,7 @@ from ...driver.resolve_target import resolve_target
 from ...schedule.source import ScheduleSource
 from ...tir.func import PrimFunc
 from ...tir.target.target import Target
+from ...tir.text.html import html_table
 from ..importers.onnx.importer import Source, import_onnx
 from ..importers.onnx.symbols import Shapes
 from ..ir.ir import Graph
@@ -60,13 +61,28 @@ class ModelTasks:
         return total
 
 
+class Tasks(list[tuple[PrimFunc, int]]):
+    """Functions with the number of their places in a model: a list that shows a line for each,
+    where its functions would take pages.
+    """
+
+    def __str__(self) -> str:
+        return "\n".join(f"{count:4} x {func.signature}" for func, count in self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [(str(count), func.signature) for func, count in self]
+        return html_table(("places", "function"), rows)
+
+
 def tasks(
     model: Source | Graph,
     target: Target | str | None = None,
     *,
     shapes: Shapes | None = None,
     tolerance: float | None = None,
-) -> list[tuple[PrimFunc, int]]:
+) -> Tasks:
     """The functions of all alternatives, each once, with the number of places in the model that it
     could serve.
 
@@ -75,7 +91,7 @@ def tasks(
     Raises: ModelError, TargetError.
     """
     found = model_tasks(model, target, shapes=shapes, tolerance=tolerance)
-    return [(task.func, task.places) for task in found.tasks]
+    return Tasks((task.func, task.places) for task in found.tasks)
 
 
 def model_tasks(

@@ -77,6 +77,10 @@ class Context:
         self._frame = frame
         self._arrays: tuple[list[Array], list[Array]] | None = None
 
+    def __repr__(self) -> str:
+        bound = "no arrays bound" if self._arrays is None else "bound to arrays"
+        return f"Context of {self._interface} on {self.threads} thread(s), {bound}"
+
     def bind(
         self, inputs: Mapping[str, object], outputs: Mapping[str, object] | None = None
     ) -> Context:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...codegen.program_artifact import ProgramArtifact
 from ...tir.json_reader import Json, Reader
-from ...tir.program.program import step_text
+from ...tir.program.program import Effects, Launch, launch_effects, step_text
 from ..artifact_json import artifact_from_json, artifact_to_json
 from ..cpu.pool import use_pool
 from ..cpu.program_code import NativeProgram, prepare_constants
@@ -46,13 +46,19 @@ class CpuCode:
     @property
     def memory(self) -> MemoryPlan:
         """The memory that runs take."""
+        from ..model.arena import arena_tensors  # a run needs no map
+
         artifact = self.artifact
         return MemoryPlan(
             weights_bytes=sum(artifact.constants[position].bytes for position in artifact.read),
             arena_bytes=artifact.arena_bytes,
             workspace_bytes=artifact.workspace_bytes,
             thread_workspace_bytes=artifact.thread_workspace_bytes,
+            tensors=arena_tensors(artifact.body, self._effects),
         )
+
+    def _effects(self, launch: Launch) -> Effects:
+        return launch_effects(self.artifact.kernel(launch.function).parameters, launch)
 
     @property
     def compiler(self) -> str:

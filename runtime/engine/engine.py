@@ -32,6 +32,7 @@ from .parts import EngineParts
 from .reader import EngineFile
 
 if TYPE_CHECKING:
+    from ...tir.text.source_text import SourceText
     from ..model.profile import Profile
     from ..model.verification import Report
 
@@ -114,9 +115,11 @@ class Engine(Generic[CallResult]):
         return self.interface.outputs
 
     @property
-    def source(self) -> str:
+    def source(self) -> SourceText:
         """The generated source text; empty where nothing was compiled."""
-        return self.parts.code.source
+        from ...tir.text.source_text import SourceText  # a run needs no source
+
+        return SourceText(self.parts.code.source)
 
     @property
     def plan(self) -> str:
@@ -125,8 +128,8 @@ class Engine(Generic[CallResult]):
 
     @property
     def memory_plan(self) -> MemoryPlan:
-        """How much memory runs take, promised before the first."""
-        return self.parts.plan
+        """How much memory runs take, promised before the first; its picture is a map of it."""
+        return replace(self.parts.plan, tensors=self.parts.code.memory.tensors)
 
     @property
     def tuning(self) -> Coverage:
@@ -134,8 +137,11 @@ class Engine(Generic[CallResult]):
         return self.parts.report.coverage
 
     def explain(self) -> EngineReport:
-        """What each kernel is and how it was checked, and what was not done, and why."""
-        return self.parts.report
+        """What each kernel is and how it was checked, and what was not done, and why; its picture
+        has the launches of a run in order.
+        """
+        order = tuple(launch.function for launch in self.parts.artifact.launches)
+        return replace(self.parts.report, order=order)
 
     def __repr__(self) -> str:
         lines = [
@@ -149,7 +155,8 @@ class Engine(Generic[CallResult]):
     def _repr_html_(self) -> str:
         from ...tir.text.html import details, plain
 
-        return plain(repr(self)) + details("kernels", self.explain()._repr_html_())
+        memory = details("memory", self.memory_plan._repr_html_())
+        return plain(repr(self)) + details("kernels", self.explain()._repr_html_()) + memory
 
     # -- runs ------------------------------------------------------------------------------------
 
@@ -260,12 +267,16 @@ class Engine(Generic[CallResult]):
         *,
         threads: int | None = None,
         rounds: int = _PROFILE_ROUNDS,
+        roofline: bool = False,
     ) -> Profile:
         """Time each launch alone; random inputs by default. On a GPU by the device's clock, copies
         from and to the host not counted.
 
-        Raises: EngineError where the engine is interpreted or emulated; ArgumentTypeError,
-        ArgumentValueError; NoDevice.
+        roofline: also the time that this machine's CPU allows each launch at best; measuring its
+        limits takes about a second, once per machine.
+        Raises: EngineError where the engine is interpreted or emulated, and for a roofline of a GPU
+        or of an engine that keeps no program; ArgumentTypeError, ArgumentValueError; NoDevice;
+        CompilerNotFound.
         """
         count = self._threads(threads)
         frame = self.code.frame(count)
@@ -278,7 +289,23 @@ class Engine(Generic[CallResult]):
         given = self.random_inputs() if inputs is None else inputs
         arrays = self.interface.accept(given)  # kept here until all is timed
         frame.point(*arrays)
-        return frame.profile(count, rounds)
+        limits = self._launch_limits(count) if roofline else None
+        found = frame.profile(count, rounds)
+        return found if limits is None else found.with_limits(limits)
+
+    def _launch_limits(self, threads: int) -> tuple[float, ...]:
+        """For each launch, in order, the seconds that this machine's CPU allows it at best."""
+        from ..measure.launch_limits import launch_limits
+
+        kept = self.parts.plain
+        if kept is None or self.parts.code.c_program is None:
+            raise EngineError(
+                f"profile: the limits of '{self.name}' are not known; expected an engine of a CPU "
+                "that keeps its program.",
+                code="engine-roofline",
+                hints=("engine.profile() times the launches alone.",),
+            )
+        return launch_limits(kept.model().program, threads)
 
     def run_by(self, load: Loader) -> Engine:
         """The same engine, run by what `load` makes of its parts."""

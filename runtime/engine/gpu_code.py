@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...codegen.cuda.plan_text import plan_text
 from ...codegen.cuda.program_artifact import CudaProgram
 from ...tir.json_reader import Json, Reader
+from ...tir.program.program import Effects, Launch, launch_effects
 from ..cuda.device.program import DeviceProgram
 from ..cuda.program_json import cuda_program_from_json, cuda_program_to_json
 from ..cuda.toolchain.compile import Cubin
@@ -38,13 +39,22 @@ class GpuCode:
     @property
     def memory(self) -> MemoryPlan:
         """The device's memory that runs take; inputs and outputs have their place there too."""
+        from ..model.arena import arena_tensors  # a run needs no map
+
         artifact = self.artifact
         return MemoryPlan(
             weights_bytes=artifact.weights_bytes,
             arena_bytes=artifact.arena_bytes,
             workspace_bytes=artifact.workspace_bytes + artifact.interface_bytes,
             thread_workspace_bytes=0,
+            tensors=arena_tensors(artifact.body, self._effects),
         )
+
+    def _effects(self, launch: Launch) -> Effects:
+        """What a launch reads and writes, but for its temporaries."""
+        parameters = self.artifact.part(launch.function).parameters
+        named = replace(launch, arguments=launch.arguments[: len(parameters)])
+        return launch_effects(parameters, named)
 
     @property
     def compiler(self) -> str:

@@ -46,6 +46,8 @@ class Timing:
             f"{len(self.samples)} samples, {self.cache})"
         )
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class Sampler:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
+from ...tir.svg.picture import Picture
 from ..machine.timing import Timing, seconds_text
+from .roof import RoofPoint, draw_roof
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,11 @@ class Work:
     def floats(self) -> int:
         """Floating-point operations."""
         return self.operations - self.integers
+
+    def __str__(self) -> str:
+        return f"{self.operations:,} operations, {self.bytes:,} bytes"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +99,27 @@ class Roofline:
             f"{self.share:.0%} of the {self.bound} limit, {seconds_text(self.limit_seconds)}"
         )
 
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte; 0 where no operations are counted."""
+        return self.work.operations / self.work.bytes if self.work.bytes else 0.0
+
+    def picture(
+        self, name: str = "kernel", beside: Mapping[str, Roofline] | None = None
+    ) -> Picture:
+        """The roof of the machine in this measurement, with the kernel as a full point, and hollow
+        ones for those of `beside`, by name.
+        """
+        others = {} if beside is None else beside
+        points = [roofline._point(other) for other, roofline in others.items() if other != name]
+        points.append(self._point(name))
+        return draw_roof(points, self.peak_gflops, self.peak_gb_per_s, f"{name}: {self}")
+
+    def _point(self, name: str) -> RoofPoint:
+        return RoofPoint(name, self.intensity, self.gflops, self.share)
+
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>"
+        drawn = self.picture().svg if self.intensity else ""
+        return f"<p>{escape(str(self))}</p>{drawn}"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
+
+from ...tir.text.html import html_table
 
 TUNED = "tuned"
 # the origins of schedules (Schedule.origin) as coverage names them, the best known first
@@ -38,6 +41,8 @@ class Covered:
     def __str__(self) -> str:
         return f"{self.name} x {self.places}: {tuning_text(self.origin, self.why)}"
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
@@ -59,3 +64,12 @@ class Coverage:
     def __str__(self) -> str:
         counts = ", ".join(f"{name} {count}" for name, count in self.counts.items())
         return f"kernels {len(self.kernels)}: {counts or 'none'}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (kernel.name, str(kernel.places), kernel.said, kernel.why) for kernel in self.kernels
+        ]
+        table = html_table(("kernel", "launches", "schedule", "why"), rows)
+        return f"<p>{escape(str(self))}</p>{table}"

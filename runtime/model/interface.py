@@ -25,6 +25,8 @@ class TensorSpec:
     def __str__(self) -> str:
         return printable(f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]")
 
+    __repr__ = __str__
+
 
 class Interface:
     """The inputs and outputs of a model, in order."""
@@ -42,6 +44,8 @@ class Interface:
     def __str__(self) -> str:
         inputs, outputs = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
         return printable(f"{self.name}({inputs}) -> {outputs}")
+
+    __repr__ = __str__
 
     def accept(
         self, inputs: Mapping[str, object], out: Mapping[str, object] | None = None

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
 from ...tir.program.program import Copy, Launch, Step, Sync
+from ...tir.svg.picture import Picture
+from ...tir.text.html import details, html_table
 from ..machine.timing import seconds_text
-from .report import html_table
+from .timeline import Bar, draw_timeline
+
+COPY = "copy"  # how a step that only copies is called
 
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """One launch: the nodes that it computes, the kernel that does, seconds (the median)."""
+    """One launch: the nodes that it computes, the kernel that does, seconds (the median). limit:
+    the seconds that the machine allows at best; None: not known.
+    """
 
     label: str
     kernel: str
     seconds: float
+    limit: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.label or self.kernel}: {seconds_text(self.seconds)} in {self.kernel}"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +68,35 @@ class Profile:
         ]
         return "\n".join(lines)
 
+    def with_limits(self, limits: Sequence[float]) -> Profile:
+        """The profile with what the machine allows each launch at best; copies have no limit."""
+        known = iter(limits)
+        steps = (
+            step if step.kernel == COPY else replace(step, limit=next(known)) for step in self.steps
+        )
+        return replace(self, steps=tuple(steps))
+
+    def picture(self) -> Picture:
+        """The launches as bars from where they begin to where they end, the longest of many, with
+        their shares of the run and of their limits.
+        """
+        bars, at = [], 0.0
+        for step in self.steps:
+            bars.append(Bar(step.label, step.kernel, at, step.seconds, step.limit))
+            at += step.seconds
+        return draw_timeline(bars, str(self))
+
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         total = self.seconds or 1.0
         rows = [
             (s.label, s.kernel, seconds_text(s.seconds), f"{s.seconds / total:.1%}")
             for s in self.steps
         ]
-        return html_table(("nodes", "kernel", "time", "share"), rows)
+        head, _, _ = str(self).partition("\n")
+        table = html_table(("nodes", "kernel", "time", "share"), rows)
+        return f"<p>{escape(head)}</p>{self.picture().svg}{details('every launch', table)}"
 
     def save(self, path: str | Path) -> Path:
         """Write a Chrome trace, which Perfetto shows; the file."""
@@ -124,7 +159,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def _label(step: Step) -> str:
-    return step.label if isinstance(step, Launch) else "copy"
+    return step.label if isinstance(step, Launch) else COPY
 
 
 def _kernel(step: Step) -> str:
@@ -132,5 +167,5 @@ def _kernel(step: Step) -> str:
         case Launch():
             return step.function
         case Copy():
-            return "copy"
+            return COPY
     return "sync"

@@ -5,15 +5,19 @@ its schedule came from, what proof and check found, how much memory a run takes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
 from ...tir.text.display import printable
-from ...tir.text.html import details
+from ...tir.text.html import details, html_table
+from ...tir.text.size import bytes_text
 from .coverage import Coverage, Covered
 
-_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+if TYPE_CHECKING:  # a run draws nothing
+    from ...tir.svg.picture import Picture
+    from .arena import ArenaTensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,8 @@ class KernelReport:
             f"check {self.check}{error}"
         )
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
@@ -57,6 +63,8 @@ class EngineReport:
     tolerance: the error of an output, as a share of its largest magnitude, that was accepted when
     it was built; None: the usual one. whole: what the run of the whole engine beside the model's
     reference found, "off" where it was not made.
+    order: the symbol or the name of the kernel of each launch of a run, in order; () where no run
+    is known.
     """
 
     kernels: tuple[KernelReport, ...] = ()
@@ -64,6 +72,7 @@ class EngineReport:
     seconds: tuple[tuple[str, float], ...] = ()
     tolerance: float | None = None
     whole: str = "off"
+    order: tuple[str, ...] = ()
 
     @property
     def proofs(self) -> dict[str, int]:
@@ -85,6 +94,23 @@ class EngineReport:
             lines.append("built in " + ", ".join(f"{n} {s:.2f} s" for n, s in self.seconds))
         return printable("\n".join(lines))
 
+    def picture(self) -> Picture:
+        """The launches of a run in order, each with the nodes that it computes; layers that repeat
+        are drawn once.
+        """
+        from .launch_order import LaunchedGroup, draw_launches  # a run draws nothing
+
+        kernels = {kernel.name: kernel for kernel in self.kernels}
+        kernels |= {kernel.symbol: kernel for kernel in self.kernels}
+        labels = {kernel.name: iter(kernel.labels) for kernel in self.kernels}
+        groups = [
+            LaunchedGroup(next(labels[k.name], ""), k.name, k.origin, str(k))
+            for k in (kernels[launched] for launched in self.order)
+        ]
+        return draw_launches(groups, f"{len(groups)} launches in order")
+
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         heads = ("kernel", "launches", "schedule", "proof", "check", "error / bound")
         rows = [
@@ -99,6 +125,8 @@ class EngineReport:
             for kernel in self.kernels
         ]
         table = html_table(heads, rows) + f"<p>whole engine: check {escape(self.whole)}</p>"
+        if self.order:
+            table += details(f"{len(self.order)} launches in order", self.picture().svg)
         if not self.notes:
             return table
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
@@ -114,7 +142,7 @@ class MemoryPlan:
     lower_bound_bytes: of what is alive at once, the most, below which no arena can be; None: not
     known. workspace_bytes, thread_workspace_bytes: what kernels need for themselves. kept_bytes:
     original weights and the imported model's, kept for `save` and `verify` alone. Arrays of inputs
-    and outputs are the caller's.
+    and outputs are the caller's. tensors: the map of the arena; () where it is not known.
     """
 
     weights_bytes: int
@@ -123,6 +151,7 @@ class MemoryPlan:
     thread_workspace_bytes: int
     lower_bound_bytes: int | None = None
     kept_bytes: int = 0
+    tensors: tuple[ArenaTensor, ...] = ()
 
     def context_bytes(self, threads: int) -> int:
         """What one context takes that runs on `threads` threads."""
@@ -144,25 +173,19 @@ class MemoryPlan:
         kept = f"; kept to save: {bytes_text(self.kept_bytes)}" if self.kept_bytes else ""
         return f"weights {weights} (shared) + {' + '.join(parts)} per context{kept}"
 
+    def picture(self) -> Picture:
+        """The map of the arena: the bytes of each tensor, from the launch that writes it to the
+        last one that reads it, beside the lower bound.
+        """
+        from .arena import draw_arena  # a run draws nothing
+
+        return draw_arena(self.tensors, self.arena_bytes, self.lower_bound_bytes, str(self))
+
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>"
-
-
-def bytes_text(size: int) -> str:
-    """A size with three digits and its unit."""
-    for unit, scale in _UNITS:
-        if size >= scale:
-            return f"{size / scale:.3g} {unit}"
-    return f"{size} B"
-
-
-def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """An HTML table of plain texts."""
-    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows
-    )
-    return f"<table><tr>{head}</tr>{body}</table>"
+        drawn = self.picture().svg if self.tensors else ""
+        return f"<p>{escape(str(self))}</p>{drawn}"
 
 
 def _verdict(proof: str) -> str:

@@ -20,9 +20,9 @@ from ...tir.dtype import dtype
 from ...tir.errors import TilewrightError
 from ...tir.number import integer_range
 from ...tir.text.display import printable
+from ...tir.text.html import html_table
 from ..arrays import Array
 from .interface import TensorSpec
-from .report import html_table
 
 # Times the largest error of the model in its own types: of 16 bits, where rounding tensors is most
 # of it; of 32 and 64, where sums are: NumPy adds in pairs, a kernel up to 4,096 terms one by one.
@@ -66,6 +66,8 @@ class OutputReport:
             text += f"; the model's own types explain {self.rounding:.3g}"
         return printable(text)
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -80,6 +82,8 @@ class Report:
     def __str__(self) -> str:
         head = printable(f"{self.engine}: {'equal within bounds' if self else 'different'}")
         return "\n".join([head, *(f"  {output}" for output in self.outputs)])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         rows = [(o.name, f"{o.error:.3g}", f"{o.share:.2g}") for o in self.outputs]

@@ -19,6 +19,7 @@ from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, Role
 from ..canonical import origin_of
+from ..conflict_note import ConflictNote
 from ..proof.forms.affine import Undecided
 from ..proof.forms.nest import Access, Nest, Statement
 from ..proof.forms.statements import read_nest
@@ -66,6 +67,10 @@ class Conflict:
             f"block '{two.run.block}' {two.verb} it in iteration {two.run.place}."
         )
 
+    def note(self, sentence: str = "") -> ConflictNote:
+        """The note of a refusal: the conflict in words, by default those of `str`."""
+        return ConflictNote.of(sentence or str(self), self.first.run, self.second.run, self.element)
+
 
 def find_conflict(
     func: PrimFunc, orders: Orders, above: Equal = (), *, anywhere: bool = False
@@ -102,7 +107,7 @@ def conflict_notes(
         conflict = find_conflict(func, orders, above, anywhere=anywhere)
     except Undecided:
         return ()
-    return None if conflict is None else (str(conflict),)
+    return None if conflict is None else (conflict.note(),)
 
 
 def witness(func: PrimFunc, orders: Orders, above: Equal = ()) -> Conflict | None:
@@ -187,8 +192,10 @@ def _run_again(sets: Sets, access: Access, loops: Sequence[Var]) -> tuple[str, .
         return None
     first, second = runs_of(runs.wrap().lexmin(), one, one)
     element = element_text(access.buffer.name, access.indices, first)
-    places = f"{iteration(one, first).place} and {iteration(one, second).place}"
-    return (f"block '{one.name}' would run twice for {element}, in iterations {places}.",)
+    early, late = iteration(one, first), iteration(one, second)
+    places = f"{early.place} and {late.place}"
+    sentence = f"block '{one.name}' would run twice for {element}, in iterations {places}."
+    return (ConflictNote.of(sentence, early, late, element),)
 
 
 # -- orders that rules ask about ------------------------------------------------------------------
@@ -223,7 +230,7 @@ def flow_notes(
         return (ANY,) if wanted and ours and any(b.statement.block is x for x in readers) else ()
 
     found = witness(func, orders)
-    return () if found is None else (str(found),)
+    return () if found is None else (found.note(),)
 
 
 def in_other_iterations(a: Statement, b: Statement, loop: For) -> Sequence[Order]:

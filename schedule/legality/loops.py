@@ -137,7 +137,7 @@ def _conflict(func: PrimFunc, loop: For, block: Block, primitive: str) -> Schedu
     notes = []
     if found is not None:
         both = f"iterations {found.first.run.place} and {found.second.run.place}"
-        notes.append(f"{both} both write {found.element}.")
+        notes.append(found.note(f"{both} both write {found.element}."))
     why = "does not depend on it"
     if _reduces_over(block, loop.var):
         why = "reduces over it"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...tir.text.html import STEPS, highlight
 from ..errors import ScheduleError
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -27,6 +28,13 @@ class Step:
     primitive: str
     arguments: tuple[tuple[str, object], ...]
     decision: object = None
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments)
+        decision = "" if self.decision is None else f" -> {self.decision!r}"
+        return f"{self.primitive}({arguments}){decision}"
+
+    __repr__ = __str__
 
     def to_json(self) -> dict[str, object]:
         """The step as a JSON object."""
@@ -62,11 +70,12 @@ class Trace:
         return Trace(tuple(_step(item) for item in steps))
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{n}: {step.primitive}({', '.join(f'{k}={v!r}' for k, v in step.arguments)})"
-            + ("" if step.decision is None else f" -> {step.decision!r}")
-            for n, step in enumerate(self.steps)
-        )
+        return "\n".join(f"{number}: {step}" for number, step in enumerate(self.steps))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return highlight(str(self), STEPS)
 
 
 def _step(item: object) -> Step:

@@ -55,7 +55,7 @@ def test_a_search_keeps_every_trial_and_says_why_it_ended(tmp_path: Path) -> Non
         " trials, 0 failed\nended: the space is exhausted\n"
         f"kept: every trial, in '{log}'; the same call goes on from there"
     )
-    assert repr(result) == f"TuneResult:\n{result}"
+    assert repr(result) == str(result)
     html = result._repr_html_()
     assert "<td>scaled 64</td>" in html
     assert "<svg" in html

@@ -34,13 +34,13 @@ from tilewright.graph.types import Splat, TensorType, array_of, owned
 from tilewright.runtime.engine.engine import Engine
 from tilewright.runtime.machine.host import CPU_VARIABLE, host_target, is_foreign
 from tilewright.runtime.machine.memory import process_memory
-from tilewright.runtime.model.report import bytes_text
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.rules.products.contraction import ContractionRule
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target.target import Target
+from tilewright.tir.text.size import bytes_text
 
 needs_cc = pytest.mark.needs_cc
 

@@ -16,7 +16,7 @@ from .names import check_names, names_gpu
 _HERE = ("c", "cuda")  # those whose machine is this one where none is named
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Target:
     """A back end and the machine model that schedules and the analytical cost model read: a
     CpuTarget or a GpuTarget, which Target(...) makes by what it names.
@@ -72,6 +72,8 @@ class Target:
     def __str__(self) -> str:
         named = self.kind in _HERE and not self.is_open
         return f"{self.kind}:{self.instructions}" if named else self.kind
+
+    __repr__ = __str__
 
     @staticmethod
     def parse(text: str) -> Target:
@@ -170,7 +172,7 @@ class Target:
         return {**asdict(self), "features": list(self.features)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CpuTarget(Target):
     """A target whose code runs on a CPU, with its machine (tir/target/cpu.py).
 
@@ -208,7 +210,7 @@ class CpuTarget(Target):
         return self.vector_bytes > 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GpuTarget(Target):
     """A target whose code runs on a GPU, with the rates of a board of its architecture, or of the
     one that a caller means: the fields of GpuRates (tir/target/gpu.py). The limits are those of

@@ -48,6 +48,9 @@ class ReduceAxis(Var):
 
     extent: int = 1
 
+    def __repr__(self) -> str:
+        return f"ReduceAxis {self.name}: 0 .. {self.extent - 1}"
+
 
 Axes = ReduceAxis | Sequence[ReduceAxis]
 Joined = Expr | tuple[Expr, ...]
@@ -271,6 +274,9 @@ class CommReducer:
     name: str
     combine: Callable[..., Joined]
     identity: Callable[..., Joined | Number | tuple[Expr | Number, ...]]
+
+    def __repr__(self) -> str:
+        return f"CommReducer {self.name}"
 
     def __call__(self, value: Joined, axis: Axes, *, where: Expr | None = None) -> Reduce:
         """`value` combined over the points of `axis` at which `where` holds.

@@ -15,6 +15,7 @@ from ..dtype import DType
 from ..expr import Expr, Var
 from ..extern import ExternFunction
 from ..reduce import Reduce
+from ..text.html import highlight
 from ..visit import walk
 from .whole_tensors import function_error, operator_error
 
@@ -28,6 +29,10 @@ class Recurrence:
     states: tuple[Tensor, ...]
     axis: Var
     reverse: bool = False
+
+    def __repr__(self) -> str:
+        order = "from the last point" if self.reverse else "from the first point"
+        return f"recurrence of {', '.join(s.name for s in self.states)} over {self.axis}, {order}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +49,14 @@ class Computation:
     axes: tuple[Var, ...]
     values: tuple[Expr, ...]
     recurrence: Recurrence | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        at = ", ".join(axis.name for axis in self.axes)
+        elements = ", ".join(f"{name}[{at}]" for name in self.names)
+        extents = ", ".join(
+            f"{axis.name} < {n}" for axis, n in zip(self.axes, self.shape, strict=True)
+        )
+        return f"{elements} = {', '.join(map(str, self.values))} for {extents or 'one point'}"
 
     @property
     def reduction(self) -> Reduce | None:
@@ -79,6 +92,10 @@ class ExternComputation(Computation):
     function: ExternFunction
     arguments: tuple[Tensor, ...]
     results: tuple[tuple[DType, tuple[int, ...]], ...]
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(tensor.name for tensor in self.arguments)
+        return f"{', '.join(self.names)} = {self.function.symbol}({arguments})"
 
     @property
     def reduction(self) -> Reduce | None:
@@ -131,6 +148,10 @@ class Tensor(Buffer):
 
     def __array_ufunc__(self, ufunc: object, method: str, *args: object, **_: object) -> NoReturn:
         raise function_error(getattr(ufunc, "__name__", str(ufunc)), args)
+
+    def _repr_html_(self) -> str:
+        computed = "" if self.computation is None else f"\n{self.computation}"
+        return highlight(f"{self}{computed}")
 
     __matmul__, __rmatmul__ = _refused("@")
     __add__, __radd__ = _refused("+")

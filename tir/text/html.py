@@ -8,7 +8,7 @@ style sheet, no script and nothing to load: the HTML may be put into any page.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -80,6 +80,11 @@ C = Language(
         (_WORD, "__m256d __m512d __mmask8 __mmask16 __mmask32 __mmask64"),
     ),
 )
+ASSEMBLY = Language(
+    comment=r"/\*.*?\*/|//[^\n]*|#[^\n]*",
+    string=r'"(?:[^"\\\n]|\\.)*"',
+    styles=_styles((_KEYWORD, "ret call jmp jne je jb jae jg jge jl jle"), (_MARK, "vzeroupper")),
+)
 STEPS = Language(IR.comment, IR.string, _styles((_KEYWORD, "None"), (_MARK, "True False")))
 
 
@@ -96,8 +101,8 @@ def spans(text: str, language: Language = IR) -> str:
 
 
 def plain(text: str) -> str:
-    """A `<pre>` element that shows `text` in one colour."""
-    return f'<pre style="{FRAME}">{escape(text)}</pre>'
+    """A `<pre>` element that shows `text` in one colour; a line that is too long goes on below."""
+    return f'<pre style="{FRAME};white-space:pre-wrap">{escape(text)}</pre>'
 
 
 def details(summary: str, content: str, *, shown: bool = False) -> str:
@@ -105,6 +110,15 @@ def details(summary: str, content: str, *, shown: bool = False) -> str:
     state = " open" if shown else ""
     heading = f'<summary style="cursor:pointer">{escape(summary)}</summary>'
     return f"<details{state}>{heading}{content}</details>"
+
+
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """An HTML table of plain texts."""
+    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def _pieces(text: str, language: Language) -> Iterable[str]:

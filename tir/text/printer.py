@@ -46,6 +46,7 @@ from ..expr import (
     Var,
 )
 from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
+from ..node import show_nodes
 from ..reduce import Reduce
 from ..stmt import (
     Alloc,
@@ -56,6 +57,7 @@ from ..stmt import (
     For,
     ForKind,
     If,
+    IterVar,
     LetStmt,
     Parameter,
     Prefetch,
@@ -374,3 +376,17 @@ def _block(block: Block, names: Names) -> list[tuple[int, str]]:
     lines += _deeper(block.body, names)
     names.release(*(iteration.var for iteration in block.iters))
     return lines
+
+
+def _buffer_text(buffer: Buffer) -> str:
+    return f"{buffer.name}: {type_text(buffer, Names())}"
+
+
+def _axis_text(axis: IterVar) -> str:
+    return f"{axis.var.name}={axis.kind.value}({_extent(axis.domain, Names())})"
+
+
+show_nodes(Expr, print_expr)
+show_nodes(Stmt, print_stmt)
+show_nodes(Buffer, _buffer_text)
+show_nodes(IterVar, _axis_text)

@@ -39,8 +39,7 @@ class SideBySide:
             lines += [f"+ {line}" for line in new[other_start:other_stop]]
         return "\n".join(lines)
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         old, new = self.before.splitlines(), self.after.splitlines()

@@ -77,8 +77,10 @@ def _check_begins_once(func: PrimFunc, block: Block, loop: For) -> None:
         notes=()
         if found is None
         else (
-            f"what iteration {found.first.run.place} adds to {found.element} would be lost before "
-            f"iteration {found.second.run.place}.",
+            found.note(
+                f"what iteration {found.first.run.place} adds to {found.element} would be lost "
+                f"before iteration {found.second.run.place}."
+            ),
         ),
         hints=(f"place it before loop '{outside[0].var.name}'.",),
     )

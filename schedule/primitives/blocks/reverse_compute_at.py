@@ -236,8 +236,10 @@ def _check_reductions_end_below(func: PrimFunc, producer: Block, loop: For, prim
         notes=()
         if found is None
         else (
-            f"after iteration {found.first.run.place}, iteration {found.second.run.place} still "
-            f"updates {found.element}.",
+            found.note(
+                f"after iteration {found.first.run.place}, iteration {found.second.run.place} "
+                f"still updates {found.element}."
+            ),
         ),
         hints=('at="last" runs the consumer in the last iteration of the reduction loops above.',),
     )

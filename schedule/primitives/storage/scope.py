@@ -111,7 +111,7 @@ def _goes_on(func: PrimFunc, tensor: Buffer, loop: For, primitive: str) -> tuple
         if not reduced or loop.extent < 2:
             return None
         conflict = witness(func, written_twice(tensor, (loop,)))
-    return () if conflict is None else (str(conflict),)
+    return () if conflict is None else (conflict.note(),)
 
 
 def draw_set_scope(sch: ScheduleView, rng: Random) -> Arguments:

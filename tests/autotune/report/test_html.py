@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 from tilewright.autotune.log.choice import choose
 from tilewright.autotune.report.html import TableRow, curve_svg, functions_html
+from tilewright.tir.svg.shapes import BLUE, RED
 
 from ..samples import trial
 
@@ -15,7 +16,7 @@ def parsed(html: str) -> ElementTree.Element:
 
 
 def points(svg: str) -> list[tuple[float, float]]:
-    (listed,) = re.findall(r'points="([^"]*)"', svg)
+    (listed,) = re.findall(rf'points="([^"]*)"[^>]* stroke="{BLUE}"', svg)
     return [(float(x), float(y)) for x, y in (pair.split(",") for pair in listed.split())]
 
 
@@ -24,13 +25,13 @@ def test_a_curve_falls_where_a_trial_was_better() -> None:
     assert points(curve_svg(trials)) == [
         (0, 2), (35, 2), (35, 2), (70, 2), (70, 20), (105, 20), (105, 20), (140, 20),
     ]  # fmt: skip
-    assert "M0 2.0h140" in curve_svg(trials)
+    assert 'points="0,2 140,2"' in curve_svg(trials)  # the default
 
 
 def test_a_trial_that_failed_is_marked_and_one_in_turns_is_left_out() -> None:
     turns = replace(trial(3), method=replace(trial(3).method, session="a"))
     svg = curve_svg([trial(0), trial(1, outcome="crashed"), turns])
-    assert svg.count("#c8392b") == 1
+    assert svg.count(RED) == 1
     assert points(svg)[-1] == (140, 2)
     assert curve_svg([trial(1, outcome="crashed")]) == ""
 

@@ -36,6 +36,10 @@ def texts(axes: Axes) -> list[str]:
     return [text.get_text() for text in axes.texts]
 
 
+def test_a_figure_shows_itself_in_a_notebook() -> None:
+    assert draw(log())._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
 def test_four_pictures_of_one_function() -> None:
     figure = draw(log())
     assert figure.get_suptitle() == (

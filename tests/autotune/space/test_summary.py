@@ -87,3 +87,5 @@ def test_the_questions_of_a_rule_are_listed_with_its_own_choices() -> None:
         "  rows inside of Y   False, of 2: False, True",
     ]
     assert found.legal == 1.0
+    assert repr(found) == str(found)
+    assert "<td>rows outside of Y</td><td>False</td><td>False, True</td>" in found._repr_html_()

@@ -18,6 +18,8 @@ from tilewright.runtime.engine.engine import Engine
 from tilewright.runtime.engine.engine_code import EngineError
 from tilewright.runtime.engine.export_c import ExportError
 from tilewright.runtime.engine.interpreted_code import InterpretedModelCode
+from tilewright.runtime.measure import launch_limits
+from tilewright.runtime.measure.limits import FmaLimit, Limits, ReadLimit
 
 from ...tiny_engine import tiny_engine
 from ...tiny_program import K, M, N, expected, image
@@ -142,6 +144,10 @@ def test_it_tells_its_source_and_its_report(engine: Engine) -> None:
     assert report.kernels[0].labels == ("first matmul", "second matmul")
     assert {kernel.check for kernel in report.kernels} == {"ok"}
     assert report.proofs == {"proved": 3}
+    drawn = report.picture().svg
+    places = [drawn.index(node) for node in ("first matmul", "second matmul", "relu", "add")]
+    assert places == sorted(places)
+    assert ">2 times</text>" in drawn  # both are launches of one kernel
     assert "note: not fused: relu and add, because this is a test" in str(report)
 
 
@@ -153,6 +159,12 @@ def test_its_memory_is_promised_before_it_runs(engine: Engine) -> None:
     assert plan.kept_bytes == 2 * K * M * 4
     assert plan.peak_bytes(2, 3) == plan.weights_bytes + 3 * plan.context_bytes(2)
     assert plan.context_bytes(2) == engine.parts.artifact.scratch_bytes(2)
+    assert [(tensor.label, tensor.first, tensor.last) for tensor in plan.tensors] == [
+        ("first matmul", 0, 2),
+        ("second matmul", 1, 3),
+        ("relu", 2, 3),
+    ]
+    assert max(tensor.offset + tensor.bytes for tensor in plan.tensors) <= plan.arena_bytes
 
 
 def test_it_is_verified_against_the_model_as_imported(engine: Engine) -> None:
@@ -181,6 +193,16 @@ def test_launches_are_timed_one_by_one(engine: Engine, tmp_path: Path) -> None:
     assert all(step.seconds > 0 for step in profile.steps)
     events = json.loads(profile.save(tmp_path / "trace.json").read_text())["traceEvents"]
     assert [event["name"] for event in events] == [step.label for step in profile.steps]
+
+
+def test_a_profile_may_know_the_limits_of_the_machine(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Limits("avx2", (FmaLimit(1, 100.0),), (ReadLimit(1, 1 << 20, 10.0),), 0.0, 0.0)
+    monkeypatch.setattr(launch_limits, "limits", lambda: machine)
+    profile = engine.profile({"x": image()}, threads=1, rounds=1, roofline=True)
+    assert all(step.limit is not None and step.limit > 0 for step in profile.steps)
+    assert ">of limit</text>" in profile.picture().svg
 
 
 def test_it_can_be_copied_and_pickled(engine: Engine) -> None:
@@ -236,6 +258,15 @@ def test_an_interpreted_engine_is_not_profiled() -> None:
     assert text_of(EngineError, tiny_engine("python").profile) == (
         "EngineError: profile: 'tiny' is interpreted or emulated, launch by launch is not "
         "timed; expected an engine of a compiled target. [engine-profile]"
+    )
+
+
+def test_limits_are_known_of_an_engine_that_keeps_its_program(engine: Engine) -> None:
+    bare = Engine(replace(engine.parts, plain=None))
+    assert text_of(EngineError, bare.profile, roofline=True) == (
+        "EngineError: profile: the limits of 'tiny' are not known; expected an engine of a CPU "
+        "that keeps its program. [engine-roofline]\n"
+        "  Hint: engine.profile() times the launches alone."
     )
 
 

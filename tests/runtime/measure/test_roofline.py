@@ -22,7 +22,6 @@ def test_much_arithmetic_is_bound_by_computing() -> None:
 def test_little_arithmetic_is_bound_by_memory() -> None:
     found = roofline(1_000_000, 40_000_000)
     assert (found.bound, found.share) == ("memory", pytest.approx(0.8))
-    assert found._repr_html_() == f"<p>{found}</p>"
 
 
 def test_operations_on_integers_are_named_and_no_limit_is_claimed() -> None:
@@ -37,3 +36,23 @@ def test_operations_on_integers_are_named_and_no_limit_is_claimed() -> None:
     assert (both.gflops, both.integer_gops) == (pytest.approx(100), pytest.approx(30))
     assert both.share == pytest.approx(0.5)
     assert "100.0 of 200.0 GFLOP/s, 30.0 G integer operations/s" in str(both)
+
+
+def test_the_picture_has_the_kernel_under_the_roof() -> None:
+    found = roofline(100_000_000, 1_000_000)
+    picture = found.picture("<new>", beside={"old": roofline(50_000_000, 1_000_000)})
+    assert picture.svg.count("<circle") == 2
+    assert ">&lt;new&gt;: 50.0%</text>" in picture.svg
+    assert ">200 GFLOP/s, 50 GB/s</text>" in picture.svg
+    assert str(picture).splitlines()[1:] == [
+        "old: 50 GFLOP/s, 25% of its limit",
+        "<new>: 100 GFLOP/s, 50% of its limit",
+    ]
+
+
+def test_a_roofline_shows_its_text_and_its_picture() -> None:
+    found = roofline(100_000_000, 1_000_000)
+    assert found._repr_html_() == f"<p>{found}</p>{found.picture().svg}"
+    nothing_counted = roofline(0, 1_000_000)
+    assert nothing_counted._repr_html_() == f"<p>{nothing_counted}</p>"
+    assert "<circle" not in nothing_counted.picture().svg

@@ -4,8 +4,6 @@ from tilewright.runtime.model.report import (
     EngineReport,
     KernelReport,
     MemoryPlan,
-    bytes_text,
-    html_table,
 )
 
 PROOF = "proved (P1 to P5, 3 questions, 1.5 ms)"
@@ -59,18 +57,3 @@ def test_a_memory_plan_adds_up() -> None:
 
 def test_a_plan_leaves_out_what_is_not_there() -> None:
     assert str(MemoryPlan(0, 0, 0, 0)) == "weights 0 B (shared) + arena 0 B per context"
-
-
-def test_sizes_have_three_digits_and_a_unit() -> None:
-    assert [bytes_text(size) for size in (0, 1023, 1536, 5 << 30)] == [
-        "0 B",
-        "1023 B",
-        "1.5 KiB",
-        "5 GiB",
-    ]
-
-
-def test_tables_are_escaped() -> None:
-    assert html_table(("a",), [("<b>",)]) == (
-        "<table><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table>"
-    )

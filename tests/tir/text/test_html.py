@@ -12,7 +12,17 @@ import pytest
 
 from tilewright import te
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.text.html import IR, STEPS, C, Language, details, highlight, plain, spans
+from tilewright.tir.text.html import (
+    IR,
+    STEPS,
+    C,
+    Language,
+    details,
+    highlight,
+    html_table,
+    plain,
+    spans,
+)
 
 TAG = re.compile(r"<[^>]*>")
 
@@ -137,3 +147,9 @@ def test_spans_are_what_stands_in_the_pre_and_plain_has_none(func: PrimFunc) -> 
     assert highlight(text).endswith(f">{spans(text)}</pre>")
     assert read(plain("a < b")) == "a < b"
     assert "<span" not in plain(text)
+
+
+def test_tables_are_escaped() -> None:
+    assert html_table(("a",), [("<b>",)]) == (
+        "<table><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table>"
+    )

@@ -1,0 +1,47 @@
+"""runtime/model/arena.py: which bytes each tensor has, from which launch to which."""
+
+from __future__ import annotations
+
+from tilewright.runtime.model.arena import ArenaTensor, arena_tensors
+from tilewright.runtime.model.report import MemoryPlan
+from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.program.program import Copy, Effects, Launch, Slice, Sync
+
+
+def arena(position: int, size: int = 16) -> Slice:
+    return Slice("arena", position, FLOAT32, (size,))
+
+
+def effects(launch: Launch) -> Effects:
+    """Functions read all of their arguments but the last one, and write that."""
+    return Effects(launch.arguments[:-1], launch.arguments[-1:])
+
+
+INPUT, OUTPUT = (Slice(space, 0, FLOAT32, (16,)) for space in ("input", "output"))
+BODY = (
+    Launch("f", (INPUT, arena(0)), "conv"),
+    Sync(),
+    Launch("g", (arena(0), arena(64)), "relu"),
+    Sync(),
+    Launch("h", (arena(0), arena(64), arena(0)), "add <b>"),  # over what it reads
+    Copy(arena(0), OUTPUT),
+)
+
+
+def test_a_tensor_lives_from_its_write_to_its_last_read() -> None:
+    assert arena_tensors(BODY, effects) == (
+        ArenaTensor("conv", "float32[16]", 0, 64, 0, 2),
+        ArenaTensor("relu", "float32[16]", 64, 64, 1, 2),
+        ArenaTensor("add <b>", "float32[16]", 0, 64, 2, 3),
+    )
+
+
+def test_the_map_shows_every_tensor_and_the_lower_bound() -> None:
+    plan = MemoryPlan(0, 128, 0, 0, 120, tensors=arena_tensors(BODY, effects))
+    shown = plan._repr_html_()
+    assert shown.count("<rect") == 3
+    assert "<title>conv: float32[16], 64 B at 0, launches 0 to 2</title>" in shown
+    assert "add &lt;b&gt;" in shown
+    assert ">lower bound 120 B</text>" in shown
+    assert "<svg" not in MemoryPlan(0, 128, 0, 0)._repr_html_()
+    assert "lower bound" not in MemoryPlan(0, 128, 0, 0, tensors=plan.tensors).picture().svg

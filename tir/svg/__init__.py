@@ -1,0 +1,6 @@
+"""Pictures as SVG, for notebooks and files: shapes, scales, axes. It imports nothing of ours."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )
