@@ -56,7 +56,7 @@ _HOMES = {
     "Schedule": "schedule.schedule:Schedule",
     "ScheduleError": "schedule.errors:ScheduleError",
     "SpaceSummary": "autotune.space.summary:SpaceSummary",
-    "Target": "tir.target:Target",
+    "Target": "tir.target.target:Target",
     "TensorSpec": "runtime.model.interface:TensorSpec",
     "TilewrightError": "tir.errors:TilewrightError",
     "Timing": "runtime.machine.timing:Timing",

@@ -25,7 +25,7 @@ ROOT = Path(tw.__file__).parent
 PACKAGES = ("tir", "schedule", "codegen", "runtime", "driver", "graph", "autotune")
 
 # values whose fields are what there is to see
-RECORDS = {"GpuLimits"}
+RECORDS = {"CpuModel", "GpuLimits", "GpuRates"}
 
 
 @cache
