@@ -13,7 +13,7 @@ from ..artifact import Artifact, Entry, parameters_of, sizes_of
 from ..lower.lower import lower_parts
 from ..lower.split_prepare import Prepared
 from ..text.comments import header
-from ..text.names import mangle
+from .dialect import C
 from .emit import emit_function
 from .externs import with_externs
 from .frame import prelude
@@ -34,7 +34,7 @@ def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artif
     name = parts.run.name
     functions = (parts.run,) if parts.prepare is None else (parts.prepare, parts.run)
     target = using(target, *functions)
-    symbol = f"tw_{mangle(name)}"
+    symbol = C.entry_symbol(name)
     texts = [emit_function(parts.run, target, symbol)]
     prepare = None
     if parts.prepare is not None:

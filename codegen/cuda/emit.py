@@ -40,7 +40,6 @@ from ...tir.target.target import Target
 from ...tir.visit import accesses, free_vars, statements, stores
 from ..isa.isa import isa
 from ..text.lines import Lines, wrapped
-from ..text.names import mangle
 from ..text.statements import Statements
 from .ahead_copies import AheadCopies
 from .artifact import Dimensions, KernelLaunch, Stop
@@ -346,4 +345,5 @@ def kernel_symbol(name: str, number: int, count: int) -> str:
     """What a function's kernel is called: by its function, and its number where there are
     several.
     """
-    return f"tw_{mangle(name)}" if count == 1 else f"tw_{mangle(name)}_{number}"
+    symbol = CUDA.entry_symbol(name)
+    return symbol if count == 1 else f"{symbol}_{number}"

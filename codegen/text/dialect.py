@@ -9,6 +9,7 @@ from string import Template
 
 from ...tir.dtype import DType
 from .functions import Helper
+from .names import mangle
 
 _CALL = re.compile(r"\btw_\w+(?=\()")
 
@@ -41,6 +42,11 @@ class Dialect:
     def type_of(self, dtype: DType) -> str:
         """The type of one element in memory; of a storage type, that of its bits."""
         return self.types[f"uint{8 * dtype.bytes}" if dtype.is_storage else str(dtype.scalar)]
+
+    def entry_symbol(self, name: str) -> str:
+        """The symbol of the entry of a function: none that a helper has."""
+        symbol = f"tw_{mangle(name)}"
+        return f"{symbol}_" if symbol in self.helpers else symbol
 
     def definitions(self, body: str) -> list[str]:
         """The helpers that a text calls, each behind those that it calls itself."""

@@ -53,3 +53,12 @@ def test_the_types_of_elements_in_cuda() -> None:
         "unsigned short",
         "unsigned char",
     ]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_an_entry_is_never_called_like_a_helper(dialect: Dialect) -> None:
+    names = [name.removeprefix("tw_") for name in dialect.helpers]
+    symbols = [dialect.entry_symbol(name) for name in (*names, "matmul")]
+    assert symbols[-1] == "tw_matmul"
+    assert not set(symbols) & set(dialect.helpers)
+    assert len(set(symbols)) == len(symbols)
