@@ -19,6 +19,7 @@ import pytest
 from tests.autotune.samples import scaled, trial
 from tests.tiny_engine import tiny_engine
 from tilewright import te
+from tilewright.autotune.log.choice import choose
 from tilewright.autotune.result import TunedFunction, TuneResult
 from tilewright.runtime.machine.timing import summarise
 from tilewright.runtime.measure.roofline import Roofline, Work
@@ -69,7 +70,7 @@ def cases() -> tuple[Case, ...]:
     roofline = Roofline(summarise([1e-3]), 2, Work(10**8, 10**6), 200.0, 50.0)
     steps = (StepTime("<conv>", "k1", 3e-3, 1e-3), StepTime("relu", "k2", 1e-3))
     history = (trial(0, seconds=4e-6), trial(1, seconds=2e-6))
-    tuned = TunedFunction(scaled(), 1, history[1], history)
+    tuned = TunedFunction(scaled(), 1, choose(history), history)
     schedule = Schedule(scaled())
     schedule.split(schedule.loops("y")[0], (None, 8))
     return (

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -151,7 +151,7 @@ class MemoryPlan:
     thread_workspace_bytes: int
     lower_bound_bytes: int | None = None
     kept_bytes: int = 0
-    tensors: tuple[ArenaTensor, ...] = ()
+    tensors: tuple[ArenaTensor, ...] = field(default=(), compare=False)
 
     def context_bytes(self, threads: int) -> int:
         """What one context takes that runs on `threads` threads."""

@@ -120,7 +120,8 @@ def test_a_log_of_a_gpu_gives_its_schedule_where_none_is(
     advice = known.advice(FUNC, TARGET)
     assert (advice.origin, advice.why) == (
         "similar",
-        "GPU 'NVIDIA H200', and none is here; compiler 'NVRTC 13.0', and none is here",
+        "GPU 'NVIDIA H200', and none is here; compiler 'NVRTC 13.0', and none is here; "
+        "a candidate that is not confirmed yet",
     )
     kernel = tw.build(FUNC, "cuda:sm_90a", schedules=known, verify="off")
     assert isinstance(kernel.artifact, CudaArtifact)

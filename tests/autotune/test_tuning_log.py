@@ -92,8 +92,8 @@ def test_a_kernel_says_whether_it_is_tuned_and_why_not(
     elsewhere = replace(conditions(TARGET), cpu="another CPU")
     similar = log(tmp_path / "similar", replace(trial(2), conditions=elsewhere))
     kernel = tw.build(scaled(), schedules=tuned, require_tuned=True)
-    assert (kernel.tuning, kernel.notes) == ("tuned", ())
-    assert pickle.loads(pickle.dumps(kernel)).tuning == "tuned"
+    assert (kernel.tuning, kernel.notes) == (f"tuned: {UNCONFIRMED}", ())
+    assert pickle.loads(pickle.dumps(kernel)).tuning == kernel.tuning
     assert tw.build(scaled()).tuning == "default: no schedules were given"
     assert tw.build(split_in(64, 8)).tuning == "by hand"
     assert tw.build(scaled(), "python").tuning == "default: an interpreter takes no schedule"
@@ -103,7 +103,7 @@ def test_a_kernel_says_whether_it_is_tuned_and_why_not(
     assert other.tuning == "default: the log has it in other shapes or types alone"
     assert other.notes == (f"schedule: {other.tuning}",)
     near = tw.build(scaled(), schedules=similar)
-    why = f"CPU 'another CPU', not '{host().model}'"
+    why = f"CPU 'another CPU', not '{host().model}'; {UNCONFIRMED}"
     assert near.tuning == f"similar: {why}"
     assert [record.getMessage() for record in caplog.records] == [
         f"'scaled' has no schedule that was tuned here: {one.tuning}" for one in (other, near)
@@ -118,7 +118,7 @@ def test_a_kernel_that_is_not_tuned_is_refused_where_that_is_asked_for(
     similar = log(tmp_path, replace(trial(2), conditions=elsewhere))
     why = {
         32: "default: the log has it in other shapes or types alone",
-        64: f"similar: CPU 'another CPU', not '{host().model}'",
+        64: f"similar: CPU 'another CPU', not '{host().model}'; {UNCONFIRMED}",
     }
     with pytest.raises(UntunedKernelError) as caught:
         tw.build(scaled(length), schedules=similar, require_tuned=True)
@@ -167,7 +167,8 @@ def test_advice_says_why_there_is_none(tmp_path: Path) -> None:
         assert (found.schedule, found.origin, found.trial) == (None, "rule", None)
         return found.why
 
-    assert log(tmp_path / "here", replace(trial(1), conditions=ours)).reason(scaled(), TARGET) == ""
+    here = log(tmp_path / "here", replace(trial(1), conditions=ours))
+    assert here.reason(scaled(), TARGET) == UNCONFIRMED
     assert why("none") == "the log has no trial of it"
     assert why("failed", failed) == "all of its 1 trials failed"
     assert why("foreign", foreign, failed) == "it was tuned for other instructions"

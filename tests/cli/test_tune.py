@@ -200,7 +200,7 @@ def test_confirm_refuses_what_contradicts_it(
     tilewright: Command, tiny: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "none.jsonl"
-    assert tilewright("tune", tiny, "--log", log, "--confirm").code == 4
+    assert tilewright("tune", tiny, "--log", log, "--confirm").code == 2
     done = tilewright("tune", tiny, "--log", log, "--confirm", "--trials", "4")
     assert done.code == 2
     assert done.err == (

@@ -12,8 +12,7 @@ from tilewright.tir.expr import Add, Expr, Var, const
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret, python_program
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.stmt import For, ForKind, Parameter, Store
-from tilewright.tir.te import te
+from tilewright.tir.stmt import For, ForKind, Parameter, Store, seq
 
 
 def elementwise(make: Callable[..., Expr], result: DType, *types: DType) -> PrimFunc:
@@ -45,7 +44,7 @@ def test_more_loops_may_nest_than_python_allows() -> None:
     for n, var in enumerate(loops):
         body = For(var, 2 if n % 5 == 0 else 1, ForKind.SERIAL, body)
     start = Store(out, element, const(0, INT64))
-    whole = PrimFunc("deep", (Parameter(out, "output"),), te.seq(start, body))
+    whole = PrimFunc("deep", (Parameter(out, "output"),), seq(start, body))
     assert result_of(whole)[0] == 6 * 2**5
 
 
