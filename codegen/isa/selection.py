@@ -32,6 +32,7 @@ from ...tir.expr import (
     ShiftRight,
     Sub,
 )
+from ...tir.intrinsics import ABS
 from ...tir.lowered import Broadcast, Fma, Ramp, Reinterpret
 
 _NAMES: dict[type[Expr], str] = {
@@ -107,6 +108,16 @@ def negated(expr: Expr) -> Expr | None:
         case Mul(a, b) if _number(a) == -1:
             return b
     return None
+
+
+def is_never_minus_zero(expr: Expr) -> bool:
+    """Whether a compiler knows that a float is not -0: of an integer, or a magnitude."""
+    match expr:
+        case Cast(value):
+            return expr.dtype.is_float and not value.dtype.is_float
+        case Call():
+            return expr.dtype.is_float and expr.intrinsic is ABS
+    return False
 
 
 def _number(expr: Expr) -> float:
