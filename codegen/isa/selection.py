@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 
+from ...tir.buffer import Load
 from ...tir.dtype import INT64, DType
 from ...tir.expr import (
     EQ,
@@ -31,9 +32,11 @@ from ...tir.expr import (
     ShiftLeft,
     ShiftRight,
     Sub,
+    Var,
 )
 from ...tir.intrinsics import ABS
 from ...tir.lowered import Broadcast, Fma, Ramp, Reinterpret
+from ...tir.visit import walk
 
 _NAMES: dict[type[Expr], str] = {
     Add: "add",
@@ -110,13 +113,27 @@ def negated(expr: Expr) -> Expr | None:
     return None
 
 
-def is_never_minus_zero(expr: Expr) -> bool:
-    """Whether a compiler knows that a float is not -0: of an integer, or a magnitude."""
+def may_lose_zero(expr: Sub) -> bool:
+    """Whether a compiler may turn a - b of floats into -b, which is -0 where b is 0: gcc 12 does
+    where it finds that a is 0, and knows that b is not -0.
+    """
+    known = not any(isinstance(node, Load | Var) for node in walk(expr.a))
+    return expr.dtype.is_float and known and _is_never_minus_zero(expr.b)
+
+
+def _is_never_minus_zero(expr: Expr) -> bool:
+    """Whether a float is never -0, as its text says: made of an integer, a magnitude, a choice of
+    such.
+    """
     match expr:
         case Cast(value):
-            return expr.dtype.is_float and not value.dtype.is_float
+            return not value.dtype.is_float
         case Call():
-            return expr.dtype.is_float and expr.intrinsic is ABS
+            return expr.intrinsic is ABS
+        case Const(number):
+            return math.copysign(1.0, float(number)) > 0 or number != 0
+        case Select(_, a, b):
+            return _is_never_minus_zero(a) and _is_never_minus_zero(b)
     return False
 
 

@@ -38,7 +38,7 @@ HELPERS = {
     "tw_shift_signed": Helper(
         "$int64", "$int64 a, $uint64 count", "a >> (count < 64 ? count : 63)"
     ),
-    # a - b of a b that is never -0: there gcc 12 takes -b for 0 - b, which is -0 where b is 0
+    # a - b, also where a is 0 and b is never -0: gcc 12 takes -b for that, which is -0 where b is 0
     "tw_minus_f32": Helper("$float32", "$float32 a, $float32 b", "b == 0 ? a : a - b"),
     "tw_minus_f64": Helper("$float64", "$float64 a, $float64 b", "b == 0 ? a : a - b"),
 }

@@ -45,7 +45,7 @@ from ...tir.lowered import Fma, Reinterpret
 from ...tir.stmt import Store
 from ...tir.visit import walk
 from ..isa.isa import Isa
-from ..isa.selection import is_never_minus_zero, negated, operation, power_of_two
+from ..isa.selection import may_lose_zero, negated, operation, power_of_two
 from ..lanes import access
 from .dialect import Dialect
 from .lines import Lines
@@ -126,7 +126,7 @@ class Scalars:
                 turned = negated(expr)
                 if turned is not None and self.isa.has("neg", expr.dtype):
                     return self.isa.apply("neg", expr.dtype, self.scalar(turned)), ATOM
-                if isinstance(expr, Sub) and is_never_minus_zero(expr.b):
+                if isinstance(expr, Sub) and may_lose_zero(expr):
                     operands = f"{self.scalar(expr.a)}, {self.scalar(expr.b)}"
                     return f"tw_minus_f{expr.dtype.bits}({operands})", ATOM
                 return self._operator(expr)

@@ -101,8 +101,8 @@ class Roofline:
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte; 0 where no operations are counted."""
-        return self.work.operations / self.work.bytes if self.work.bytes else 0.0
+        """Floating-point operations for each byte; 0 where none are counted."""
+        return self.work.floats / self.work.bytes if self.work.bytes else 0.0
 
     def picture(
         self, name: str = "kernel", beside: Mapping[str, Roofline] | None = None
