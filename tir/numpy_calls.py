@@ -39,20 +39,11 @@ _OPERATORS: Mapping[str, Callable[..., object]] = {
     "left_shift": operator.lshift,
     "right_shift": operator.rshift,
 }
+# those that NumPy has under the same name, and one that it calls otherwise
 _INTRINSICS = {
     one.name: one
-    for one in (
-        intrinsics.EXP,
-        intrinsics.EXP2,
-        intrinsics.LOG,
-        intrinsics.TANH,
-        intrinsics.SIN,
-        intrinsics.COS,
-        intrinsics.EXPM1,
-        intrinsics.LOG1P,
-        intrinsics.SQRT,
-        intrinsics.FLOOR,
-    )
+    for one in intrinsics.ALL
+    if one.arity == 1 and isinstance(getattr(np, one.name, None), np.ufunc)
 } | {"rint": intrinsics.ROUND}
 # where the language has another name for a function
 _NAMES = {"equal": "eq", "not_equal": "ne", "logical_and": "all_of", "logical_or": "any_of"}

@@ -48,13 +48,13 @@ class Problem:
 class Contents:
     """The records of a log, each once, in the order of the lines, and its invalid lines.
 
-    keys: the records by their identities.
+    by_identity: the records, each by its identity.
     """
 
     workloads: tuple[Workload, ...]
     trials: tuple[Trial, ...]
     problems: tuple[Problem, ...] = ()
-    keys: Mapping[str, Record] = field(default_factory=dict, repr=False)
+    by_identity: Mapping[str, Record] = field(default_factory=dict, repr=False)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -101,7 +101,7 @@ def merge(*logs: Contents) -> Contents:
 
     The result does not depend on the order of the logs, nor on duplicates.
     """
-    records = {key: record for log in logs for key, record in log.keys.items()}
+    records = {key: record for log in logs for key, record in log.by_identity.items()}
     problems = {p: None for log in logs for p in log.problems}
     ordered = sorted(records, key=lambda key: (_time(records[key]), key))
     reported = sorted(problems, key=lambda p: (str(p.path), p.line, p.reason))

@@ -160,4 +160,4 @@ def test_merging_is_associative_commutative_and_idempotent(
     assert merge(merge(a, b), c) == merge(a, merge(b, c))
     assert merge(a, b) == merge(b, a)
     assert merge(a, a) == merge(a) == merge(merge(a), a)
-    assert merge(a, b).keys == a.keys | b.keys
+    assert merge(a, b).by_identity == dict(a.by_identity) | dict(b.by_identity)
