@@ -13,9 +13,11 @@ from unittest.mock import patch
 import pytest
 
 from tilewright.autotune import run
+from tilewright.autotune.log.disturbance import note_of
 from tilewright.autotune.log.record import Conditions, Trial
 from tilewright.autotune.measure.jobs import Job, Reply
 from tilewright.autotune.options import TuneArguments
+from tilewright.autotune.places.confirmation import REPEATS
 from tilewright.autotune.places.executors import Elsewhere
 from tilewright.autotune.result import TuneResult
 from tilewright.autotune.tune import tune
@@ -165,6 +167,20 @@ def test_without_trials_only_what_awaits_it_is_confirmed(clock: Clock, tmp_path:
     assert result.stopped_because == "nothing new was to be tried"
     assert clock.finals == [True] * 7
     assert result.functions[0].choice.state == "confirmed"
+
+
+def test_what_a_disturbance_leaves_undecided_is_confirmed_once_in_a_search(clock: Clock) -> None:
+    def answer(job: Job) -> bytes:
+        reply = Reply.decode(clock.answer(job))
+        if not job.is_final:
+            return reply.encode()
+        tied = tuple(replace(one, samples=(1.0,), text=note_of(0.5)) for one in reply.results)
+        return Reply(reply.conditions, tied).encode()
+
+    result = tune(scaled(), TARGET, rule=in_parts, seconds=100.0, executor=Instant(answer))
+    assert result.stopped_because == "the space is exhausted"
+    assert result.awaiting
+    assert len(clock.confirmed) == REPEATS + 1
 
 
 def test_what_is_being_measured_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

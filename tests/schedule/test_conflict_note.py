@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import pytest
 
@@ -61,3 +62,20 @@ def test_far_iterations_are_drawn_with_what_lies_between_left_out() -> None:
 def test_runs_without_a_common_loop_share_one_place() -> None:
     other = ConflictNote.of("x", Iteration("P", (("i", 1),)), Iteration("Q", (("j", 1),)), "P[1]")
     assert ">1, 2</text>" in other.picture().svg
+
+
+def test_rows_and_columns_are_the_innermost_loops_that_differ() -> None:
+    one = Iteration("P", (("i", 1), ("j", 0), ("k", 0), ("l", 5)))
+    other = Iteration("Q", (("i", 2), ("j", 3), ("k", 1), ("l", 5)))
+    drawn = ConflictNote.of("x", one, other, "P[1]").picture().svg
+    assert [loop for loop in "ijkl" if f">{loop}</text>" in drawn] == ["j", "k"]
+
+
+def test_an_arrow_leads_from_the_first_run_to_the_second_unless_they_are_neighbours() -> None:
+    first, near, far = (Iteration("P", (("i", 0), ("j", at))) for at in (0, 1, 3))
+    assert "<polyline" not in ConflictNote.of("x", first, near, "P[0]").picture().svg
+    for one, other in ((first, far), (far, first)):
+        drawn = ConflictNote.of("x", one, other, "P[0]").picture().svg
+        shaft = re.findall(r'<polyline points="([^"]*)"', drawn)[0].split()
+        start, end = (float(point.split(",")[0]) for point in shaft)
+        assert (start < end) == (one is first)

@@ -28,6 +28,10 @@ N = te.placeholder((4,), "int32", name="I")[0]
         (lambda: X - np.float64(0.5), lambda: X - 0.5),
         (lambda: np.int64(3) < N, lambda: N > 3),
         (lambda: np.multiply(X, X), lambda: X * X),
+        (lambda: np.greater(X, X), lambda: X > X),
+        (lambda: np.greater_equal(X, X), lambda: X >= X),
+        (lambda: np.left_shift(N, 2), lambda: N << 2),
+        (lambda: np.right_shift(N, 2), lambda: N >> 2),
     ],
 )
 def test_a_function_that_we_have_is_ours(
@@ -50,6 +54,7 @@ def test_others_are_answered_with_their_name() -> None:
     )
     assert "Hint: te.eq(a, b);" in refusal(lambda: np.equal(X, X))
     assert "[expr-numpy]" in refusal(lambda: np.exp(X, out=np.empty(4)))
+    assert "[expr-numpy]" in refusal(lambda: np.multiply.outer(X, X))
 
 
 def test_an_array_is_no_operand() -> None:

@@ -105,6 +105,7 @@ def test_a_gain_within_the_disturbance_is_none() -> None:
     default, faster = paired(0, "", 2.0, 2.2), paired(1, "", 1.5, 1.6)
     assert choose([default, faster]).state == "candidate"
     assert choose([busy(default), faster]).state == "default"
+    assert choose([default, busy(faster)]).state == "default"
     assert choose([busy(default, f"{NOISY}; measured again"), faster]).state == "candidate"
 
 
@@ -115,6 +116,26 @@ def test_a_calm_session_counts_more_than_a_later_one_that_was_disturbed() -> Non
     assert (found.best, found.default) == (calm[1], calm[0])
     assert choose(worse).state == "default"
     assert choose([trial(0, seconds=4.0), trial(1), calm[0]]).state == "candidate"  # cut short
+
+
+def test_a_calm_session_without_a_winner_counts_more_than_a_disturbed_one_with_one() -> None:
+    lost = [paired(0, "a", *[1.0] * 6), paired(1, "a", *[1.1] * 6)]
+    won = later(busy(paired(0, "b", *[2.0] * 6)), busy(paired(1, "b", *[1.0] * 6)))
+    found = choose([*lost, *won])
+    assert (found.best, found.state) == (lost[0], "default")
+
+
+def test_of_disturbed_sessions_the_last_one_with_a_winner_counts() -> None:
+    won = [busy(paired(0, "a", *[2.0] * 6)), busy(paired(1, "a", *[1.0] * 6))]
+    lost = later(busy(paired(0, "b", *[1.0] * 6)), busy(paired(1, "b", *[1.1] * 6)))
+    found = choose([*won, *lost])
+    assert (found.best, found.state) == (won[1], "confirmed")
+
+
+def test_a_default_that_a_calm_machine_timed_is_what_candidates_are_compared_with() -> None:
+    disturbed, calm = busy(trial(0, seconds=1.0)), trial(0, seconds=4.0)
+    assert choose([disturbed, calm]).default == calm
+    assert choose([disturbed]).default == disturbed
 
 
 def test_a_disturbed_session_without_a_winner_decides_nothing() -> None:
@@ -138,3 +159,10 @@ def test_a_winner_competes_again_with_what_was_found_since() -> None:
     won = [paired(0, "a", *[4.0] * 6), paired(1, "a", *[2.0] * 6)]
     newer = trial(2, seconds=0.5)
     assert finalists([*search, *won, newer]) == (newer, search[1])
+
+
+def test_a_winner_is_a_finalist_however_many_are_faster_in_the_search() -> None:
+    default, won = trial(0, seconds=4.0), trial(1, seconds=3.0)
+    session = [paired(0, "a", *[4.0] * 6), paired(1, "a", *[2.0] * 6)]
+    newer = [replace(trial(2, seconds=1.0 + n), source=f"new {n}") for n in (0, 0.1, 0.2, 0.3)]
+    assert finalists([default, won, *session, *newer]) == (*newer[:3], won)

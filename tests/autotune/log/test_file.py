@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.autotune.errors import LogError
+from tilewright.autotune.errors import LogError, NotALog
 from tilewright.autotune.log.file import Contents, LogWriter, contents, merge, read_log
 from tilewright.autotune.log.record import line_of
 
@@ -106,6 +108,46 @@ def test_a_full_disk_leaves_the_log_as_it_was(log: Path, monkeypatch: pytest.Mon
         f"LogError: log: '{log}' cannot be written: No space left on device. [log-write]"
     )
     assert log.read_bytes() == before
+
+
+def test_a_compressed_file_is_read_alone_and_in_a_folder_but_not_appended_to(log: Path) -> None:
+    known = read_log(log)
+    packed = log.with_suffix(".jsonl.gz")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    assert read_log(packed) == read_log(packed.parent) == known
+    with pytest.raises(LogError, match=r"'.*\.gz' is compressed; expected a log that can be"):
+        LogWriter(packed)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda data: data[:-9], lambda data: b"no gzip", lambda data: data[:20] + b"\xff" * 40],
+)
+def test_a_damaged_compressed_file_is_refused(log: Path, damage: Callable[[bytes], bytes]) -> None:
+    packed = log.with_suffix(".jsonl.gz")
+    packed.write_bytes(damage(gzip.compress(log.read_bytes())))
+    with pytest.raises(LogError, match="cannot be read: "):
+        read_log(packed)
+
+
+def test_a_file_that_holds_something_else_is_no_log(log: Path) -> None:
+    other = log.parent / "a.jsonl"
+    other.write_text('{"a": 1}\n[2]\n')
+    for path in (other, other.parent):
+        with pytest.raises(NotALog) as caught:
+            read_log(path)
+        assert str(caught.value) == (
+            f"NotALog: log: '{other}' is no tuning log: none of its 2 lines is a record. "
+            "[log-other]"
+        )
+
+
+def test_an_empty_file_beside_one_with_a_cut_line_is_an_empty_log(log: Path) -> None:
+    (log.parent / "zero.jsonl").touch()
+    log.write_bytes(log.read_bytes()[:-5])
+    found = read_log(log.parent)
+    assert (len(found.trials), len(found.problems)) == (2, 1)
 
 
 def test_a_log_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -123,3 +123,18 @@ def test_what_stays_disturbed_counts_in_the_end_and_is_marked() -> None:
         played.take(noisy)
     assert (played.repeats, played.processes) == (confirmation.REPEATS, [1, 1])
     assert played.results[1].text == note_of(0.5)
+
+
+def test_a_process_in_which_one_finalist_was_disturbed_is_repeated() -> None:
+    played = Confirmation.of(2)
+    played.take([result(1.0), replace(result(9.0), text=note_of(0.5))])
+    assert (played.processes, played.repeats) == ([0, 0], 1)
+
+
+def test_a_mark_stays_when_the_machine_is_calm_again() -> None:
+    played = Confirmation.of(2)
+    for seconds in [0.9] * (confirmation.REPEATS + 1):
+        played.take([replace(result(each), text=note_of(0.5)) for each in (1.0, seconds)])
+    assert played.processes == [1, 1]
+    played.take([result(0.9), result(1.0)])
+    assert (played.processes, played.results[1].text) == ([2, 2], note_of(0.5))

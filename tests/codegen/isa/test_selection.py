@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.isa.selection import is_lane_count, operation, power_of_two, shift_count
-from tilewright.tir.dtype import FLOAT32, INT32
+from tilewright.codegen.isa.selection import (
+    is_lane_count,
+    is_never_minus_zero,
+    operation,
+    power_of_two,
+    shift_count,
+)
+from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32
 from tilewright.tir.expr import (
     LT,
     BitXor,
+    Call,
     Cast,
     Compare,
     Div,
@@ -21,6 +28,7 @@ from tilewright.tir.expr import (
     const,
     index,
 )
+from tilewright.tir.intrinsics import ABS, SQRT
 from tilewright.tir.lowered import Broadcast, Fma, Ramp
 
 X = Var("x", FLOAT32.with_lanes(8))
@@ -75,3 +83,19 @@ def test_the_count_of_a_shift_is_known_where_it_leaves_bits(value: int, count: i
 )
 def test_a_lane_count_compares_a_ramp(expr: Compare, expected: bool) -> None:
     assert is_lane_count(expr) == expected
+
+
+@pytest.mark.parametrize(
+    ("expr", "expected"),
+    [
+        (Cast(N, X.dtype), True),
+        (Call(ABS, (X,)), True),
+        (X, False),
+        (Cast(Var("d", FLOAT64), FLOAT32), False),
+        (Cast(X, N.dtype), False),
+        (Call(SQRT, (X,)), False),  # of -0 it is -0
+        (Call(ABS, (N,)), False),
+    ],
+)
+def test_an_integer_or_a_magnitude_is_never_minus_zero(expr: Expr, expected: bool) -> None:
+    assert is_never_minus_zero(expr) == expected

@@ -7,13 +7,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 
 from tests.graph.plan.test_choose import TARGET, network
+from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.plan.plan import plan_model
 from tilewright.graph.plan.tasks import model_tasks, taken, tasks
 from tilewright.graph.samples.samples import tiny_model
+from tilewright.graph.types import TensorType
 from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
@@ -72,6 +76,16 @@ def test_what_is_taken_is_what_a_plan_launches() -> None:
         for func in program.functions
     }
     assert {workload_key(func): places for func, places in taken(graph, TARGET)} == wanted
+
+
+def test_a_function_that_serves_twice_is_one_task_of_two_places() -> None:
+    builder = GraphBuilder("twice")
+    x = builder.input("x", TensorType("float32", (4, 8)))
+    weights = np.random.default_rng(0).standard_normal((2, 8, 8)).astype("float32")
+    one = builder.add(MatMul(), x, builder.constant("v", weights[0]), output="one")
+    two = builder.add(MatMul(), one, builder.constant("w", weights[1]), output="two")
+    found = tasks(builder.finish((two,)), TARGET)
+    assert [places for _, places in found] == [2]
 
 
 def test_the_latency_is_that_of_the_fastest_alternatives_that_are_known() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from tilewright.runtime.model.arena import ArenaTensor, arena_tensors
 from tilewright.runtime.model.report import MemoryPlan
 from tilewright.tir.dtype import FLOAT32
@@ -34,6 +38,27 @@ def test_a_tensor_lives_from_its_write_to_its_last_read() -> None:
         ArenaTensor("relu", "float32[16]", 64, 64, 1, 2),
         ArenaTensor("add <b>", "float32[16]", 0, 64, 2, 3),
     )
+
+
+def test_who_reads_a_part_of_a_tensor_keeps_it() -> None:
+    body = (
+        Launch("f", (INPUT, arena(0)), "conv"),
+        Launch("g", (arena(32, 4), arena(64)), "tail"),
+        Launch("h", (arena(48, 8), arena(128)), "beyond"),
+        Launch("k", (arena(64), OUTPUT), "end"),
+    )
+    assert [(one.label, one.last) for one in arena_tensors(body, effects)] == [
+        ("conv", 2),
+        ("tail", 3),
+        ("beyond", 2),
+    ]
+
+
+def test_areas_are_as_wide_as_the_launches_in_which_tensors_live() -> None:
+    shown = MemoryPlan(0, 128, 0, 0, tensors=arena_tensors(BODY, effects)).picture().svg
+    widths = [float(found) for found in re.findall(r'<rect[^>]* width="([\d.]+)"', shown)]
+    launch = widths[0] / 3
+    assert widths == pytest.approx([3 * launch, 2 * launch, 2 * launch], abs=0.2)
 
 
 def test_the_map_shows_every_tensor_and_the_lower_bound() -> None:

@@ -51,3 +51,39 @@ def f(X: float32[4], Y: output(float32[()])):
     )
     verdict = prove(parse(TWO_COPIES_OUT), form, shortcuts=shortcuts)
     assert verdict.status == "proved", str(verdict)
+
+
+BEFORE_IT_IS_STORED = """
+def f(X: float32[4], Y: output(float32[4])):
+    T = alloc(float32[4], "global")
+    for i in range(2):
+        with block("T", vi=spatial(4, i + 2)):
+            T[vi] = X[vi] * 2.0
+    for i in range(4):
+        with block("Y", vi=spatial(4, i)):
+            Y[vi] = T[vi] + 1.0
+    for i in range(2):
+        with block("T_1", vi=spatial(4, i), family="T"):
+            T[vi] = X[vi] * 2.0
+"""
+
+
+@pytest.mark.parametrize("shortcuts", [True, False])
+def test_what_is_stored_later_only_reaches_no_read(shortcuts: bool) -> None:
+    form = parse(
+        """
+def f(X: float32[4], Y: output(float32[4])):
+    T = alloc(float32[4], "global")
+    for i in range(4):
+        with block("T", vi=spatial(4, i)):
+            T[vi] = X[vi] * 2.0
+    for i in range(4):
+        with block("Y", vi=spatial(4, i)):
+            Y[vi] = T[vi] + 1.0
+"""
+    )
+    verdict = prove(parse(BEFORE_IT_IS_STORED), form, shortcuts=shortcuts)
+    assert verdict.status == "refuted"
+    assert [failure.message for failure in verdict.failures] == [
+        "block 'Y' needs T[0], but nothing was stored to T[0] before"
+    ]

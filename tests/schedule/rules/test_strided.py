@@ -83,6 +83,14 @@ def farthest(width: int) -> PrimFunc:
     return te.func(x, best, at, name="farthest")
 
 
+def diagonal(width: int) -> PrimFunc:
+    """Windows that go down a row as they go on."""
+    x = te.placeholder((width, 2 * width + 1), "float32", name="X")
+    s = te.reduce_axis(3, name="s")
+    y = te.compute((width,), lambda j: te.max(x[j, j * 2 + s], axis=s), name="Y")
+    return te.func(x, y, name="diagonal")
+
+
 CASES: dict[str, Callable[[], PrimFunc]] = {
     "windows that overlap": lambda: pool(43),
     "windows side by side": lambda: pool(70, taps=2),
@@ -133,6 +141,8 @@ def test_random_decisions_stay_right() -> None:
     ("func", "rule"),
     [
         (pool(43, step=1), "reduction"),  # neighbours are neighbours in memory
+        (pool(3, step=1), "rows"),  # one window to a row
+        (diagonal(20), "rows"),  # what is next in memory is no window
         (pool(80, step=8, taps=2), "rows"),  # each lane would have a line of its own
         (pool(80, step=2, taps=8), "rows"),  # the window's own row fills a vector
     ],

@@ -31,11 +31,17 @@ def test_one_factor_is_answered_with_all_of_them() -> None:
     assert refusal(lambda: sch.split(i, 8)) == text.format("factors=8", "(None, 8)")  # type: ignore[arg-type]
     assert refusal(lambda: sch.split(i, factor=4)) == text.format("factor=4", "(None, 4)")  # type: ignore[arg-type]
     assert refusal(lambda: sch.split(i, nparts=2)) == text.format("nparts=2", "(2, None)")  # type: ignore[arg-type]
+    assert refusal(lambda: sch.split(i, (2, None), nparts=2)) == text.format(  # type: ignore[arg-type]
+        "factors=(2, None), nparts=2", "(2, None)"
+    )
     assert refusal(lambda: sch.split(i)) == text.format("no factors", "(None, 8)")
     assert not sch.steps
 
 
-@pytest.mark.parametrize(("scope", "ours"), [("local", "register"), ("shared", "shared")])
+@pytest.mark.parametrize(
+    ("scope", "ours"),
+    [("local", "register"), ("shared", "shared"), ("shared.dyn", "shared"), ("team", "shared")],
+)
 def test_a_scope_is_no_name_of_a_copy(scope: str, ours: str) -> None:
     sch = Schedule(matmul(16, 16, 16))
     assert refusal(lambda: sch.cache_write("C", scope)) == (

@@ -216,6 +216,15 @@ def test_a_scope_ends_at_del() -> None:
     assert isinstance(second, Store)
 
 
+def test_a_former_name_of_a_scope_is_read_as_that_of_today() -> None:
+    text = """
+def f(Y: output(float32[4])):
+    T = alloc(float32[4], "team")
+    Y[0] = T[0]
+"""
+    assert str(parse(text)) == text.strip("\n").replace('"team"', '"shared"')
+
+
 def test_a_tensor_whose_storage_was_folded_away_is_known_by_name() -> None:
     text = """
         def f(C: output(float32[4])):

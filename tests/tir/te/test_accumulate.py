@@ -33,6 +33,11 @@ def refusal(build: Callable[[], object]) -> str:
     return str(caught.value)
 
 
+def bounded(low: int, high: int) -> Expr:
+    """A number of int8 between two others."""
+    return te.minimum(te.maximum(B[SHORT], low), high)
+
+
 def test_a_sum_that_may_wrap_is_refused_with_both_ways_out() -> None:
     assert refusal(lambda: te.sum(A[0, K], axis=K)) == (
         "IRError: te.sum: 300 terms of type int8 are combined in int8, which wraps around outside "
@@ -48,6 +53,8 @@ def test_a_sum_that_may_wrap_is_refused_with_both_ways_out() -> None:
         (lambda: te.sum(A[0, K] * B[K], axis=K), "int32"),
         (lambda: te.sum(U[K], axis=(K, te.reduce_axis(1 << 16))), "int64"),
         (lambda: te.prod(B[K], axis=K), "int64"),
+        (lambda: te.sum(bounded(0, 32), axis=te.reduce_axis(4)), "int32"),  # 128
+        (lambda: te.sum(bounded(-43, 0), axis=SHORT), "int32"),  # -129
         (lambda: te.prod(te.cast(SHORT, "int8") - 100, axis=SHORT), "int64"),
     ],
 )
@@ -61,6 +68,9 @@ def test_the_type_that_is_named_holds_the_result(build: Callable[[], Reduce], wi
         lambda: te.sum(te.select(A[0, SHORT] < 0, te.const(1, "int8"), 0), axis=SHORT),
         lambda: te.sum(te.minimum(te.maximum(B[SHORT], -40), 40), axis=SHORT),
         lambda: te.sum(B[K], axis=te.reduce_axis(1)),
+        lambda: te.sum(bounded(-32, 0), axis=te.reduce_axis(4)),  # -128
+        lambda: te.sum(bounded(0, 1), axis=te.reduce_axis(127)),
+        lambda: te.prod(B[K], axis=te.reduce_axis(1)),
         lambda: te.prod(te.select(B[K] < 0, te.const(1, "int8"), -1), axis=K),
         lambda: te.max(B[K], axis=K),
     ],

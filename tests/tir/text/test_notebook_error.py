@@ -68,6 +68,21 @@ def test_a_block_is_marked_where_no_loop_is_named() -> None:
     assert mark_loop(str(chain()), "nothing is named") == str(chain()).rstrip("\n").split("\n")
 
 
+def test_of_several_loops_the_one_that_is_named_first_is_marked() -> None:
+    where = str(chain())
+    marked = [
+        line for line in mark_loop(where, "loop 'k' and loop 'i' of block 'C'") if "-->" in line
+    ]
+    assert [line.lstrip("-> ") for line in marked] == ["for k in range(16):"]
+
+
+def test_nothing_is_marked_where_two_blocks_may_be_meant_or_there_is_no_margin() -> None:
+    twice = str(chain()) + str(chain())
+    assert mark_loop(twice, "block 'D' is") == twice.rstrip("\n").split("\n")
+    bare = "for i in range(2):\n    pass"
+    assert mark_loop(bare, "loop 'i'") == bare.split("\n")
+
+
 def test_a_short_program_is_shown_whole() -> None:
     where = "def f():\n    for i in range(2):\n        pass\n"
     assert mark_loop(where, "loop 'i'") == ["def f():", "--> for i in range(2):", "        pass"]

@@ -222,6 +222,13 @@ def _diagonal() -> PrimFunc:
     return te.func(x, y, name="triangle")
 
 
+def _only_at(element: int) -> PrimFunc:
+    """Y, which is 0 but for one element of X."""
+    x = te.placeholder((3,), "float32", name="X")
+    y = te.compute((3,), lambda i: te.select(te.eq(i, element), x[i], 0.0), name="Y")
+    return te.func(x, y, name="one")
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "padding-block: no select": (chain(2, 3), decomposed("P", 0)),
     "padding-block: a value for the border that is computed": (
@@ -239,6 +246,8 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     ),
     "padding-box: no box": (_diagonal(), decomposed("Y", 0)),
     "padding-box: nothing inside": (shifted(0, 1, 1), decomposed("P", 0)),
+    "padding-box: what is inside lies before the axis": (_only_at(-1), decomposed("Y", 0)),
+    "padding-box: what is inside lies behind the axis": (_only_at(3), decomposed("Y", 0)),
     "not-pointwise": (matmul(2, 2, 2), decomposed("C", 0)),
     "block-outside": (shifted(3, 1, 1), _elsewhere),
     "padding-box: nothing is left to cut": (shifted(3, 1, 1), _twice),

@@ -221,13 +221,39 @@ def _bound(sch: Schedule) -> None:
     cut("S")(sch)
 
 
+def _staged(sch: Schedule) -> None:
+    """The copy out repeats the loop that is cut."""
+    i, j, k = sch.loops("C")
+    sch.decompose_reduction("C", k)
+    sch.stage("C", "C", i, "register")
+    sch.fission(j, "C_init")
+
+
+def _inner_bound(sch: Schedule) -> None:
+    """The second of the loops that are cut is bound to a grid."""
+    for level in range(2):
+        sch.merge(sch.loops("P")[level], sch.loops("Q")[level])
+    sch.bind(sch.loops("P")[1], "threadIdx.x")
+    cut("P")(sch)
+
+
+def _below_one_iteration(sch: Schedule) -> None:
+    """The steps of the recurrence, which depend on each other, are in the second loop."""
+    in_two_parts(sch)
+    sch.split(sch.loops("S")[0], (1, None))
+    cut("S")(sch)
+
+
 CASES: dict[str, tuple[PrimFunc, Steps]] = {
     "fission-end": (moments(2, 3), after(merged, cut("Q"))),
     "fission-part": (every_second(3), _half),
     "fission-storage": (blur(3, 4), _private),
     "fission-order": (wave(4, 5), after(in_two_parts, cut("S"))),
+    "fission-order: an inner loop carries it": (wave(4, 5), _below_one_iteration),
+    "stage-mirrored": (matmul_relu(2, 3, 4), _staged),
     "block-outside": (moments(2, 3), lambda s: s.fission(s.loops("S")[0], "Q")),
     "loop-kind": (moments(2, 3), _bound),
+    "loop-kind: an inner loop": (chain(2, 3), _inner_bound),
 }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 
 import tilewright as tw
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.trace.trace import Trace
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
@@ -25,6 +27,19 @@ def close(scope: str) -> Callable[[Schedule], object]:
         sch.set_scope("P", scope)  # type: ignore[arg-type]
 
     return steps
+
+
+def test_a_trace_may_call_a_scope_by_its_former_name() -> None:
+    func = chain(4, 8)
+    sch = Schedule(func)
+    sch.compute_at("P", sch.loops("Q")[0])
+    sch.bind(sch.loops("Q")[0], "blockIdx.x")
+    sch.set_scope("P", "shared")
+    written = json.dumps(sch.trace.to_json())
+    assert written.count('"shared"') == 1
+    former = Trace.from_json(json.loads(written.replace('"shared"', '"team"')))
+    again = Schedule.replay(func, former)
+    assert (str(again.func), again.trace) == (str(sch.func), sch.trace)
 
 
 @pytest.mark.parametrize("scope", ["register", "thread"])

@@ -241,6 +241,16 @@ def test_what_runs_where_fused_reductions_end_is_staged() -> None:
     assert "relu_reg_out" in body_of(scheduled(func, steps))
 
 
+def test_one_iteration_of_a_parallel_sum_may_copy() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        sch.reorder(k, i, j)
+        sch.parallel(k)
+        sch.stage("C", "C", k, "register")
+
+    assert tw.prove(scheduled(matmul(2, 3, 1), steps), "c:avx512").status == "proved"
+
+
 def test_a_copy_may_be_made_of_a_copy() -> None:
     def steps(sch: Schedule) -> None:
         sch.stage("C", "A", sch.loops("C")[0], "thread")
