@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.codegen.isa.selection import (
     is_lane_count,
-    is_never_minus_zero,
+    may_lose_zero,
     operation,
     power_of_two,
     shift_count,
@@ -21,6 +21,7 @@ from tilewright.tir.expr import (
     Div,
     Expr,
     Mul,
+    Select,
     ShiftLeft,
     ShiftRight,
     Sub,
@@ -85,17 +86,26 @@ def test_a_lane_count_compares_a_ramp(expr: Compare, expected: bool) -> None:
     assert is_lane_count(expr) == expected
 
 
+ONE_X, ONE_N = Var("x", FLOAT32), Var("n", INT32)
+ZERO, MINUS_ONE = const(0.0, FLOAT32), const(-1.0, FLOAT32)
+
+
 @pytest.mark.parametrize(
     ("expr", "expected"),
     [
-        (Cast(N, X.dtype), True),
-        (Call(ABS, (X,)), True),
-        (X, False),
-        (Cast(Var("d", FLOAT64), FLOAT32), False),
-        (Cast(X, N.dtype), False),
-        (Call(SQRT, (X,)), False),  # of -0 it is -0
-        (Call(ABS, (N,)), False),
+        (Sub(ZERO, Cast(ONE_N, FLOAT32)), True),
+        (Sub(Cast(const(0, INT32), FLOAT32), Cast(ONE_N, FLOAT32)), True),
+        (Sub(ZERO, Call(ABS, (ONE_X,))), True),
+        (Sub(ZERO, Select(LT(ONE_X, ZERO), Cast(ONE_N, FLOAT32), MINUS_ONE)), True),
+        (Sub(ZERO, Select(LT(ONE_X, ZERO), ONE_X, MINUS_ONE)), False),
+        (Sub(ONE_X, Cast(ONE_N, FLOAT32)), False),  # no compiler knows that it is 0
+        (Sub(ZERO, ONE_X), False),
+        (Sub(ZERO, Cast(Var("d", FLOAT64), FLOAT32)), False),
+        (Sub(ZERO, Call(SQRT, (ONE_X,))), False),  # of -0 it is -0
+        (Sub(const(0, INT32), Cast(ONE_X, INT32)), False),
     ],
 )
-def test_an_integer_or_a_magnitude_is_never_minus_zero(expr: Expr, expected: bool) -> None:
-    assert is_never_minus_zero(expr) == expected
+def test_a_zero_may_be_lost_where_a_constant_loses_what_is_never_minus_zero(
+    expr: Sub, expected: bool
+) -> None:
+    assert may_lose_zero(expr) == expected
