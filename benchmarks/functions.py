@@ -24,6 +24,20 @@ def product(m: int, n: int, k: int, *, turned: bool = False) -> PrimFunc:
     return te.func(a, b, c, name="matmul")
 
 
+def half_product(m: int, n: int, k: int) -> PrimFunc:
+    """Rows times constant weights, all of float16, the sum in float32."""
+    a = te.placeholder((m, k), "float16", name="A")
+    b = te.placeholder((k, n), "float16", name="B", constant=True)
+    r = te.reduce_axis(k, name="k")
+
+    def term(i: Expr, j: Expr) -> Expr:
+        return te.sum(te.cast(a[i, r], "float32") * te.cast(b[r, j], "float32"), axis=r)
+
+    c = te.compute((m, n), term, name="C")
+    d = te.compute((m, n), lambda i, j: te.cast(c[i, j], "float16"), name="D")
+    return te.func(a, b, d, name="half_matmul")
+
+
 def batched(count: int, m: int, n: int, k: int) -> PrimFunc:
     """Products of two tensors that both change with each call."""
     a = te.placeholder((count, m, k), "float32", name="A")

@@ -2,13 +2,14 @@
 
     python -m benchmarks.gpu [NAME ...] [--seconds 0.5] [--tune 60] [--write]
 
-Products stand beside cuBLAS through PyTorch (float32, no TF32), chains and rows beside
-torch.compile; without PyTorch ours stand alone. Times are of the device's clock, many calls in one
-graph. The peaks are those of the largest copy and of the largest float32 product that PyTorch does
-in the same process. Results are compared with NumPy first. --tune searches the schedules of
-products and of softmax for so many seconds each, and times the tuned kernel and that of the rule in
-the same rounds. Whole models stand beside torch.compile where PyTorch and transformers are
-installed (gpu_models). --write keeps the tables under the device's name and the date.
+Products stand beside cuBLAS through PyTorch (float32, no TF32; float16, its sums in float32),
+chains and rows beside torch.compile; without PyTorch ours stand alone. Times are of the device's
+clock, many calls in one graph. The peaks are those of the largest copy and of the largest product
+of the same type that PyTorch does in the same process. Results are compared with NumPy first.
+--tune searches the schedules of products and of softmax for so many seconds each, and times the
+tuned kernel and that of the rule in the same rounds. Whole models stand beside torch.compile where
+PyTorch and transformers are installed (gpu_models). --write keeps the tables under the device's
+name and the date.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.work.work import bytes_moved, operations
 
 from . import gpu_models, gpu_tuning, report
-from .functions import chain, normalised, product, softmax
+from .functions import chain, half_product, normalised, product, softmax
 from .gpu_tuning import Gain, gain
 
 Array = np.ndarray
 TorchCall = Callable[..., Any]
 PEAK_SIZE = 8192  # of the product and, squared, of the copy that tell the peaks
-WRONG = 1e-4  # of the largest magnitude
-TUNED = ("matmul", "softmax")  # what is tuned where that is asked for
+WRONG = {"float32": 1e-4, "float16": 1e-3}  # of the largest magnitude
+TUNED = ("matmul", "half matmul", "softmax")  # what is tuned where that is asked for
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,13 @@ CASES: Mapping[str, Case] = {
             *((128, 768, 768), (128, 3072, 768), (16, 4096, 4096)),
         )
     },
+    **{
+        f"half matmul {m}x{n}x{k}": Case(partial(half_product, m, n, k), _matmul, compiled=False)
+        for m, n, k in (
+            *((1024, 1024, 1024), (4096, 4096, 4096)),
+            *((128, 768, 768), (128, 3072, 768)),
+        )
+    },
     "softmax 4096x1024": Case(partial(softmax, 4096, 1024), _softmax),
     "softmax 512x32768": Case(partial(softmax, 512, 32768), _softmax),
     "normalisation 4096x1024": Case(partial(normalised, 4096, 1024), _normalised),
@@ -97,6 +105,14 @@ class Row:
     share: float
 
 
+@dataclass(frozen=True)
+class Peaks:
+    """GFLOP/s of products by the type of their operands, GB/s read and written by a copy."""
+
+    gflops: Mapping[str, float]
+    gb_per_s: float
+
+
 class Torch:
     """PyTorch on the first device, timed as we are: many calls in one graph, by events."""
 
@@ -105,6 +121,7 @@ class Torch:
 
         self.torch: Any = torch
         torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
 
     def arrays(self, arrays: Sequence[Array]) -> list[Any]:
         """The arrays on the device."""
@@ -146,20 +163,25 @@ class Torch:
             found.append(begin.elapsed_time(end) * 1e-3 / calls)
         return statistics.median(found[1:])
 
-    def peaks(self) -> tuple[float, float]:
-        """GFLOP/s of the largest product, GB/s read and written by the largest copy."""
-        a, b = (self.torch.rand(PEAK_SIZE, PEAK_SIZE, device="cuda") for _ in range(2))
-        c = self.torch.empty_like(a)
-        product_seconds = self.seconds(lambda: self.torch.matmul(a, b, out=c), calls=2)
-        copy_seconds = self.seconds(lambda: c.copy_(a))
-        return 2e-9 * PEAK_SIZE**3 / product_seconds, 2e-9 * c.nbytes / copy_seconds
+    def peaks(self) -> Peaks:
+        """The rates of the largest products and of the largest copy."""
+        gflops = {}
+        for dtype in WRONG:
+            a, b = (
+                self.torch.randn(PEAK_SIZE, PEAK_SIZE, device="cuda").to(getattr(self.torch, dtype))
+                for _ in range(2)
+            )
+            c = self.torch.empty_like(a)
+            product_seconds = self.seconds(partial(self.torch.matmul, a, b, out=c), calls=2)
+            gflops[dtype] = 2e-9 * PEAK_SIZE**3 / product_seconds
+        return Peaks(gflops, 2e-9 * c.nbytes / self.seconds(partial(c.copy_, a)))
 
 
 def data(func: PrimFunc) -> tuple[dict[str, Array], dict[str, Array], list[Array]]:
     """Random arrays by name: all, the constants alone, and those of a call in order."""
     random = np.random.default_rng(0)
     arrays = {
-        b.name: random.standard_normal(b.shape, dtype=np.float32)
+        b.name: random.standard_normal(b.shape, dtype=np.float32).astype(b.type.numpy)
         for b in (*func.inputs, *func.constants)
     }
     fixed = {b.name: arrays[b.name] for b in func.constants}
@@ -175,7 +197,7 @@ def tuned(name: str, found: Available, seconds: float) -> Gain:
 
 
 def measure(
-    name: str, found: Available, torch: Torch | None, peaks: tuple[float, float], seconds: float
+    name: str, found: Available, torch: Torch | None, peaks: Peaks | None, seconds: float
 ) -> Row:
     """One function, checked and timed."""
     case = CASES[name]
@@ -183,9 +205,11 @@ def measure(
     arrays, fixed, inputs = data(func)
     kernel = tw.build(func, f"cuda:{found.devices[0].arch}", constants=fixed)
     wanted = evaluate(func, arrays)[func.outputs[0].name]
-    result = np.asarray(kernel(*inputs))
-    if not float(np.abs(result - wanted).max()) <= WRONG * float(np.abs(wanted).max()):
-        raise ArithmeticError(f"{name}: wrong by {np.abs(result - wanted).max()}")
+    dtype = str(wanted.dtype)
+    wanted = wanted.astype(np.float32)
+    error = np.abs(np.asarray(kernel(*inputs)).astype(np.float32) - wanted).max()
+    if not float(error) <= WRONG[dtype] * float(np.abs(wanted).max()):
+        raise ArithmeticError(f"{name}: wrong by {error}")
     ours = kernel.time(*inputs, seconds=seconds).median
     theirs, share = None, 0.0
     gflops, gb_per_s = operations(func) / ours * 1e-9, bytes_moved(func) / ours * 1e-9
@@ -195,7 +219,8 @@ def measure(
             call = torch.torch.compile(call)
         given = torch.arrays([*inputs, *fixed.values()])
         theirs = torch.seconds(lambda: call(*given))
-        share = max(gflops / peaks[0], gb_per_s / peaks[1])
+    if peaks is not None:
+        share = max(gflops / peaks.gflops[dtype], gb_per_s / peaks.gb_per_s)
     return Row(name, ours, theirs, gflops, gb_per_s, share)
 
 
@@ -229,7 +254,7 @@ def main() -> None:
     if not isinstance(found, Available):
         raise SystemExit(str(found.error()))
     torch = Torch() if find_spec("torch") is not None else None
-    peaks = torch.peaks() if torch is not None else (0.0, 0.0)
+    peaks = torch.peaks() if torch is not None else None
     rows, gains = [], []
     names = [n for n in CASES if not options.names or any(part in n for part in options.names)]
     for name in names:
@@ -253,7 +278,14 @@ def main() -> None:
     if options.write:
         device = "-".join(re.findall("[a-z0-9]+", found.devices[0].name.lower()))
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
-        about = {"device": found.devices[0].name, "driver": found.driver.name, "date": day}
+        about: dict[str, object] = {
+            "device": found.devices[0].name,
+            "driver": found.driver.name,
+            "date": day,
+        }
+        if peaks is not None:
+            about |= {f"GFLOP/s of {t}": round(rate) for t, rate in peaks.gflops.items()}
+            about["GB/s of a copy"] = round(peaks.gb_per_s)
         kept = report.RESULTS / f"{device}-{day}"
         whole = {
             "conditions": about,

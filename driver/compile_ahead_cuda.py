@@ -24,6 +24,7 @@ from ..runtime.engine.engine_code import Constants
 from ..runtime.engine.gpu_code import GpuCode
 from ..runtime.kernel import Kernel
 from ..runtime.kernel_code import Code
+from ..tir.instructions.warp_products import cut_terms
 from ..tir.program.program import Program
 from ..tir.reference.error_bound import sample_of
 from ..tir.target.target import Target
@@ -93,7 +94,8 @@ class CompiledCuda:
             else:
                 code = EmulatedCode(artifact, constants)
             made, sample = Kernel(artifact, code), sample_of(func)
-            checkers = (Checker.of(func, constants, draw, sample=sample) for draw in draws)
+            cut = cut_terms(artifact.target)
+            checkers = (Checker.of(func, constants, draw, sample=sample, cut=cut) for draw in draws)
             error = max(checker.check(made).ratio for checker in checkers)
         except (CheckError, EmulationFailed) as failure:
             verdict = failure.message

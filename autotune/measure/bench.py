@@ -26,13 +26,13 @@ class Bench:
     checker: Checker
 
     @staticmethod
-    def of(text: str, seed: int) -> Bench:
-        """Draw the data of a function."""
+    def of(text: str, seed: int, cut: int = 0) -> Bench:
+        """Draw the data of a function. cut: as `tir.reference.error_bound.reference` takes it."""
         func = parse(text)
         drawn = draw_arrays(func, Draw.NORMAL, np.random.default_rng(seed))
         constants = {buffer.name: drawn[buffer.name] for buffer in func.constants}
         inputs = [drawn[buffer.name] for buffer in func.inputs]
-        return Bench(func, constants, inputs, Checker.of(func, constants, seed=seed + 1))
+        return Bench(func, constants, inputs, Checker.of(func, constants, seed=seed + 1, cut=cut))
 
     @property
     def copies(self) -> int:
@@ -63,14 +63,14 @@ class Benches:
     def __init__(self, most: int = 1 << 30) -> None:
         """most: bytes; the last bench is kept, however large."""
         self._most = most
-        self._kept: dict[tuple[str, int], Bench] = {}
+        self._kept: dict[tuple[str, int, int], Bench] = {}
 
-    def of(self, text: str, seed: int) -> Bench:
+    def of(self, text: str, seed: int, cut: int = 0) -> Bench:
         """The bench of a function, made where it is not cached."""
-        key = (text, seed)
+        key = (text, seed, cut)
         found = self._kept.pop(key, None)
         self._make_room(0 if found is None else found.bytes)
-        self._kept[key] = found or Bench.of(text, seed)
+        self._kept[key] = found or Bench.of(text, seed, cut)
         return self._kept[key]
 
     def _make_room(self, size: int) -> None:

@@ -28,9 +28,10 @@ from ...driver.backends.table import backend_named
 from ...driver.check.check import CheckError
 from ...driver.check.trial import THREADS
 from ...driver.tuning.runner import Call, Runner
-from ...runtime.artifact_json import kind_from_json
+from ...runtime.artifact_json import target_from_json
 from ...runtime.machine.timing import Sampler
 from ...tir.errors import TilewrightError
+from ...tir.instructions.warp_products import cut_terms
 from ...tir.json_reader import Json, Reader
 from ..log.record import Outcome
 from .bench import Bench, Benches
@@ -82,11 +83,12 @@ def answer(frame: Frame, benches: Benches, say: Say, hear: Callable[[], Frame]) 
     job = Reader(dict(frame.body), "job")
     text, seed = job["func"].text(LONGEST_FUNC), job["seed"].integer()
     candidates = list(job["candidates"].items())
-    runner = _runner(kind_from_json(candidates[0]["target"]["kind"]))
+    target = target_from_json(candidates[0]["target"])
+    runner = _runner(target.kind)
     say({"stage": "data"})
     runner.begin(job["memory"].integer(), job["threads"].integer())
     try:
-        trials = _Trials(runner, benches.of(text, seed), job, say)
+        trials = _Trials(runner, benches.of(text, seed, cut_terms(target)), job, say)
         pairs = zip(candidates, frame.blobs, strict=True)
         calls = [trials.ready(number, body, blob) for number, (body, blob) in enumerate(pairs)]
         say({"stage": "ready"})

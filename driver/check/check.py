@@ -17,6 +17,7 @@ from ...tir.analysis.specialise import specialise
 from ...tir.dim import Dim
 from ...tir.errors import TilewrightError
 from ...tir.func import PrimFunc
+from ...tir.instructions.warp_products import cut_terms
 from ...tir.reference.error_bound import Comparison, Sample, sample_of
 from .data import Draw, draw_arrays, draws_for
 from .fenced import Fenced, HostFences
@@ -54,13 +55,14 @@ def check_kernel(
     for a write outside the arrays.
     """
     found = []
+    cut = cut_terms(kernel.artifact.target, strict=strict)
     native = kernel.code.entries()
     guarded = None if native is None else Guarded(GuardedProcess(native[0]), native[1])
     for number, sizes in enumerate(sample_sizes(func)):
         plain = specialise(func, sizes)
         sample = sample_of(plain)
         for draw in draws_for(func) if number == 0 else (Draw.NORMAL,):
-            checker = Checker.of(plain, constants, draw, strict=strict, sample=sample)
+            checker = Checker.of(plain, constants, draw, strict=strict, sample=sample, cut=cut)
             if guarded is not None and draw is Draw.NORMAL:
                 checker.check_guarded(kernel.name, guarded)
             found.append(checker.check(kernel, THREADS_OF[draw]))
@@ -108,11 +110,15 @@ class Checker:
         seed: int = 0,
         strict: bool = False,
         sample: Sample | None = None,
+        cut: int = 0,
     ) -> Checker:
-        """A checker of kernels that hold these constants."""
+        """A checker of kernels that hold these constants. strict, sample, cut: as `reference` takes
+        them.
+        """
         drawn = draw_arrays(func, draw, np.random.default_rng(draw.value + seed))
         given = {buffer.name: drawn[buffer.name] for buffer in func.inputs}
-        return Checker(CheckTrial(func, given, constants, strict=strict, sample=sample))
+        trial = CheckTrial(func, given, constants, strict=strict, sample=sample, cut=cut)
+        return Checker(trial)
 
     def check_guarded(self, name: str, guarded: Guarded) -> None:
         """Run the kernel called `name` between guard pages, if that can be done.

@@ -34,6 +34,7 @@ from ...runtime.arrays import Array
 from ...runtime.model.model import Model
 from ...runtime.model.verification import OutputReport, RoundedModel, compare_outputs, roundings_of
 from ...tir.dtype import dtype as as_dtype
+from ...tir.instructions.warp_products import cut_terms
 from ...tir.number import integer_range
 from ...tir.program.program import Slice
 from .check import CheckError
@@ -174,7 +175,7 @@ class EngineChecker:
         """
         artifact, run = self._runs.artifact, self._runs.stepped(inputs)
         try:
-            found = wrong_launches(run, self._model)
+            found = wrong_launches(run, self._model, cut_terms(artifact.target))
         except RefusedStepError as fault:
             raise self._error(f"on {title} data {fault}") from None
         if found.planned is not None:

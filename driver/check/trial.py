@@ -53,13 +53,17 @@ class CheckTrial:
         *,
         strict: bool = False,
         sample: Sample | None = None,
+        cut: int = 0,
     ) -> None:
-        """given: what a kernel takes, by name. constants: what it holds already."""
+        """given: what a kernel takes, by name. constants: what it holds already. strict, sample,
+        cut: as `reference` takes them.
+        """
         self.func = func
         self.given = given
         self.constants = constants or {}
         self._strict = strict
         self._sample = sample
+        self._cut = cut
 
     def check(self, execute: Execute, threads: Sequence[int] = THREADS) -> Comparison:
         """Run a kernel on each number of threads. Raises: Fault."""
@@ -98,7 +102,7 @@ class CheckTrial:
     def expected(self) -> Reference:
         """What the outputs should be."""
         given = {**self.given, **self.constants}
-        return reference(self.func, given, strict=self._strict, sample=self._sample)
+        return reference(self.func, given, strict=self._strict, sample=self._sample, cut=self._cut)
 
     def _run(
         self, execute: Execute, inputs: Mapping[str, Fenced], threads: int, pattern: int

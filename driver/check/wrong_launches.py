@@ -55,10 +55,11 @@ class Findings:
     planned: str | None = None
 
 
-def wrong_launches(run: SteppedRun, model: Model) -> Findings:
+def wrong_launches(run: SteppedRun, model: Model, cut: int = 0) -> Findings:
     """Run all steps.
 
-    model: the program before schedules, launch for launch, with its constants.
+    model: the program before schedules, launch for launch, with its constants. cut: as `reference`
+    takes it.
     """
     steps = [step for step in model.program.body if not isinstance(step, Sync)]
     calls = [(step, call) for step, call in run.steps() if not isinstance(step, Sync)]
@@ -77,7 +78,8 @@ def wrong_launches(run: SteppedRun, model: Model) -> Findings:
         for item in effects.written:
             memory.keep(item)
         if isinstance(step, Launch) and step.function not in found.wrong:
-            problem = _problem(model, step, given, [memory.view(item) for item in effects.written])
+            results = [memory.view(item) for item in effects.written]
+            problem = _problem(model, step, given, results, cut)
             if problem:
                 found.wrong[step.function] = problem
     return found
@@ -108,14 +110,14 @@ def _passing(launch: Launch) -> list[Slice]:
 
 
 def _problem(
-    model: Model, step: Launch, given: Sequence[Array], results: Sequence[Array]
+    model: Model, step: Launch, given: Sequence[Array], results: Sequence[Array], cut: int
 ) -> str | None:
     """How the results of a launch differ from what its function gives; None where they do not."""
     func = model.program.function(step.function)
     read = [p.buffer for p in func.parameters if p.role != "output"]
     named = {b.name: a.reshape(b.shape) for b, a in zip(read, given, strict=True)}
     got = {b.name: a.reshape(b.shape) for b, a in zip(func.outputs, results, strict=True)}
-    comparison = reference(func, named).compare(got)
+    comparison = reference(func, named, cut=cut).compare(got)
     return None if comparison else f"{comparison}, in the engine"
 
 

@@ -85,6 +85,18 @@ WARP_PRODUCTS = {
 }
 
 
+def cut_terms(target: Target, *, strict: bool = False) -> int:
+    """How many products of 16-bit floats the instructions of a target add at once, to a sum that
+    they cut where float32 ends; 0 where a build takes none that does. strict: it is such a build.
+    """
+    steps = [
+        one.points
+        for one in WARP_PRODUCTS.values()
+        if one.liberty and one.element.bits == 16 and one.is_on(target)
+    ]
+    return 0 if strict else min(steps, default=0)
+
+
 @cache
 def _sum_of_products(name: str, element: DType, total: DType, points: int) -> PrimFunc:
     a, b = (te.placeholder((points,), str(element), name=key) for key in "ab")

@@ -7,6 +7,12 @@ about what random roundings of partial sums come to; how much more a long chain 
 not derived (error_bound.py). Where there is no rule, as in scans, products of many factors and
 reducers of a user, every element of the tensor counts as far off as the sample of it ever was, and
 as what it is made of is.
+
+Tensor cores cut what float32 cannot hold, of a sum and of what they add to it (Fasi, Higham,
+Mikaitis and Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 7, 2021).
+Errors of one sign add up: each step counts two last places of what may have been summed so far,
+which is the sum itself, where terms have one sign, and the root of the sum of their squares, where
+they have two.
 """
 
 from __future__ import annotations
@@ -39,21 +45,26 @@ Errors = Mapping[Buffer, Array]
 
 _LARGEST = frozenset({"min", "max", "max_any", "any", "all"})  # no term adds to another's error
 _SUMMED = 2.0  # roundings of a term of a sum: its own and that of the addition
+_CUT = 2.0  # last places of what is summed so far that a step of a sum which is cut may take
 
 
 def rounding_errors(
-    listed: Sequence[Definition], values: Mapping[Buffer, Array], seen: Callable[[Buffer], float]
+    listed: Sequence[Definition],
+    values: Mapping[Buffer, Array],
+    seen: Callable[[Buffer], float],
+    cut: int = 0,
 ) -> dict[Buffer, Array]:
     """The errors of the elements of each tensor, in units (roundings.UNIT); none of exact ones.
 
     values: of every tensor, in float64. seen: the largest error that a sample of a tensor showed,
-    which counts where an operation has no rule.
+    which counts where an operation has no rule. cut: products of 16-bit floats are added so many at
+    once, to a sum that is cut; 0: it is rounded.
     """
     errors: dict[Buffer, Array] = {}
     for definition in listed:
         try:
             with np.errstate(all="ignore"):
-                found = _follow(definition, values, errors)
+                found = _follow(definition, values, errors, cut)
         except NotFollowed:
             given, found = _largest_given(definition, errors), {}
             for target in definition.targets:
@@ -84,7 +95,7 @@ def before_last_rounding(
 
 
 def _follow(
-    definition: Definition, values: Mapping[Buffer, Array], errors: Errors
+    definition: Definition, values: Mapping[Buffer, Array], errors: Errors, cut: int = 0
 ) -> dict[Buffer, Array]:
     """The errors of what a definition defines. Raises: NotFollowed."""
     if definition.extern is not None or definition.ordered or len(definition.targets) > 1:
@@ -104,6 +115,8 @@ def _follow(
             into.put(box, _evaluator(box, values, errors).rounded(definition.value).error)
     elif adds and is_contraction(definition):
         _follow_contraction(definition, values, errors, into)
+        if cut and _is_of_halves(definition):
+            _follow_cuts(definition, values, cut, into)
     else:
         _follow_reduction(definition, values, errors, into)
     return {target: into.array.reshape(target.shape)} if into.found else {}
@@ -188,6 +201,35 @@ def _follow_contraction(
             shaped = [a.reshape((1,) * rank) if a.ndim == 0 else a for a in arrays]
             partial = contract(shaped, box.extents, len(definition.reduced))
             into.put(box.last(len(definition.axes)), partial, np.add)
+
+
+def _is_of_halves(definition: Definition) -> bool:
+    """Whether each term is the product of two 16-bit floats, in float32."""
+    factors = factors_of(definition.value)
+    return len(factors) == 2 and all(
+        isinstance(factor, Cast) and factor.value.dtype.is_float and factor.value.dtype.bits == 16
+        for factor in factors
+    )
+
+
+def _follow_cuts(
+    definition: Definition, values: Mapping[Buffer, Array], points: int, into: _Into
+) -> None:
+    """Add what the steps of a sum of products lose, of so many terms each."""
+    steps = -(-math.prod(axis.extent for axis in definition.reduced) // points)
+    if steps < 2:
+        return
+    axes = definition.reduced + definition.axes
+    factors = factors_of(definition.value)
+    squares = np.zeros(into.array.shape)
+    for box in boxes(axes, contraction_chunks(definition, axes, factors)):
+        evaluator = _evaluator(box, values, {})
+        found = [np.square(evaluator.rounded(f).value, dtype=np.float64) for f in factors]
+        place = place_of(definition, box.last(len(definition.axes)))
+        squares[place] += contract(found, box.extents, len(definition.reduced))
+    whole = np.abs(values[definition.target]).reshape(squares.shape)
+    so_far = np.add(whole, np.sqrt(squares))
+    into.array += roundoff(so_far, definition.value.dtype, _CUT * steps)
 
 
 def summed_terms(listed: Sequence[Definition]) -> int:

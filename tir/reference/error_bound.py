@@ -219,12 +219,15 @@ def reference(
     growth: float = 1.0,
     strict: bool = False,
     sample: Sample | None = None,
+    cut: int = 0,
 ) -> Reference:
     """What the outputs of `func` should be for `arrays`, with the bound on each.
 
     arrays: the inputs and constants, in the order of the parameters or by name.
     growth: the declared error growth of the algorithm to be checked. strict: a sum is the chain of
     its definition. sample: what `sample_of` says for the function at its sizes; found by default.
+    cut: products of 16-bit floats may be added so many at once, to a sum that is cut where float32
+    ends; 0: it is rounded.
     Raises: IRError when the arrays do not fit, `func` is not canonical or an index leaves its
     buffer.
     """
@@ -237,7 +240,7 @@ def reference(
     def seen(buffer: Buffer) -> float:
         return _spread(buffer, exact[buffer], working[buffer], sample.elements[buffer])
 
-    errors = rounding_errors(listed, exact, seen)
+    errors = rounding_errors(listed, exact, seen, cut)
     most = math.inf if strict else _SPREAD * math.sqrt(max(1, summed_terms(listed)))
     outputs = []
     for buffer in func.outputs:

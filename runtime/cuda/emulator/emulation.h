@@ -159,8 +159,22 @@ template <int COUNT, bool TRANSPOSED> TW_UNCHECKED void em_finish_rows(void *con
         }
 }
 template <class Sum> struct em_fragments { Sum c[4]; unsigned a[4], b[2]; };
+TW_MEANING int em_cut(long long sum) { return (int)sum; }
+/* The float beside a number that is nearer to zero: tensor cores cut sums. */
+TW_MEANING float em_cut(double sum)
+{
+    float near = (float)sum;
+    if (near - near != 0 || __builtin_fabs((double)near) <= __builtin_fabs(sum))
+        return near; /* no number, infinite, or there already */
+    unsigned bits;
+    __builtin_memcpy(&bits, &near, sizeof bits);
+    bits -= 1;
+    __builtin_memcpy(&near, &bits, sizeof bits);
+    return near;
+}
 /* Register r of A holds PACKED elements of row l/4 + 8*(r%2), register r of B of column l/4; `read`
-   gives element i of a register. Products and sums are exact or double, the result rounded once. */
+   gives element i of a register. Products and sums are exact or double, a float result is cut; what
+   hardware cuts of each product before is not emulated. */
 template <class Sum, class Wide, int PACKED, class Read>
 TW_UNCHECKED void em_multiply(void *const *lanes, Read read)
 {
@@ -181,7 +195,7 @@ TW_UNCHECKED void em_multiply(void *const *lanes, Read read)
             Wide sum = 0;
             for (int k = 0; k < 8 * PACKED; ++k)
                 sum += a[lane / 4 + i / 2 * 8][k] * b[lane % 4 * 2 + i % 2][k];
-            *c = (Sum)(sum + (Wide)*c);
+            *c = em_cut(sum + (Wide)*c);
         }
 }
 

@@ -78,6 +78,7 @@ class Nvrtc:
 
     def __init__(self, path: str) -> None:
         """Load it. Raises: OSError, AttributeError where a function is missing."""
+        self._builtins = _load_builtins(path)
         self._library = _cffi_backend.load_library(path, _RTLD_NOW)
         self._call = SimpleNamespace(
             **{
@@ -193,6 +194,16 @@ def _find(named: str, homes: tuple[str, ...]) -> Nvrtc:
 
 def _text(text: str) -> Pointer:
     return ffi.new("char[]", text.encode())
+
+
+def _load_builtins(path: str) -> list[Pointer]:
+    """Load what NVRTC opens by its bare name: the wheels of CUDA 13.0 and before lack the run path
+    that leads to the file beside them.
+    """
+    if not os.path.isabs(path):
+        return []
+    beside = Path(path).parent.glob("libnvrtc-builtins.so*")
+    return [_cffi_backend.load_library(str(file), _RTLD_NOW) for file in beside]
 
 
 def _status(path: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from ...library import deal_out
 from ...nest import fixed_tensors
 from ...schedule import Schedule
 from ...trace.references import LoopRef
+from ..knobs.knobs import choose
 from .elementwise import neighbours
 from .operands import Product, ProductOperand, inline_moves
 
@@ -57,6 +58,15 @@ def fetched(
     deal_among(sch, each, (threads, threads), lanes)
     sch.set_scope(copy, "shared")
     return made
+
+
+def fetch_ahead(sch: Schedule, name: str, slices: LoopRef, stages: Sequence[int]) -> None:
+    """Fetch slices of a block's product ahead of their use, as far as there are so many. stages:
+    how many may lie in shared memory, the default first.
+    """
+    count = choose(sch, "stages", name, stages, stages[0])
+    if min(count, sch.extent(slices)) > 1:
+        sch.annotate(slices, "stages", min(count, sch.extent(slices)))
 
 
 def deal_among(sch: Schedule, each: Sequence[LoopRef], threads: Sequence[int], most: int) -> None:

@@ -100,6 +100,11 @@ class Product:
         return prod(it.extent for it in self.batch)
 
     @property
+    def depth(self) -> int:
+        """How many terms are summed."""
+        return prod(it.extent for it in self.terms)
+
+    @property
     def reduction_order(self) -> tuple[IterVar, ...]:
         """The terms in the order in which they lie in memory where windows slide; else as they
         are.

@@ -27,16 +27,18 @@ from ..anchored import only_reduction
 from ..knobs.knobs import choose, choose_copies
 from ..rule import Rule
 from .elementwise import VECTOR_BYTES, schedule_points
-from .fetch import fetched
+from .fetch import fetch_ahead, fetched
 from .kernels import row_kernels
 from .operands import Product, as_matrices, grouped_axis, narrow_operands, prepare, product
+from .split_terms import FULL, split_terms
 from .windows import has_small_windows
 
 # threads along each side of a block, rows and columns of a thread, terms of a slice
-TILES = ((16, 8, 8, 8), (16, 8, 4, 8), (16, 4, 4, 16), (16, 2, 2, 16), (8, 4, 4, 8), (8, 2, 2, 8))
-FEWEST_BLOCKS = 128  # that keep the multiprocessors of a large GPU busy
-BUSY_WARPS = 8  # that keep a multiprocessor busy
-FETCHED = 16  # elements that come to a multiprocessor in a cycle
+TILES = ((16, 8, 8, 16), (16, 8, 4, 8), (16, 4, 4, 16), (16, 2, 2, 16), (8, 4, 4, 8), (8, 2, 2, 8))
+STAGES = (2, 1, 3, 4)  # slices in shared memory, all but one of them on their way
+# the model of a tile, from what an H100 takes for 256 schedules of seven products and convolutions
+BUSY_WARPS = 20  # that keep a multiprocessor busy
+FETCHED = 8  # elements that come to a multiprocessor in a cycle
 FEWEST_ROWS = 8  # for which a tile pays
 FEWEST_COLUMNS = 4  # for which it pays where windows are small
 MOST_APART = 65535  # blocks along an axis of a grid but the first
@@ -76,9 +78,12 @@ class GridProductsRule(Rule):
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         name, user = prepare(sch)
+        done: set[str] = set()
+        if not self.in_order:
+            name, user, done = split_terms(sch, name, user, _least_cycles)
         found = product(sch.func.block(name))
         assert found is not None
-        done = _schedule_product(sch, found, user)
+        done |= _schedule_product(sch, found, user)
         for other in sch.blocks():
             if other not in done:
                 schedule_points(sch, other)
@@ -93,7 +98,12 @@ def _tile(found: Product) -> tuple[int, int, int, int]:
     return min(TILES, key=lambda tile: _cycles(found, *tile[:3]))
 
 
-def _cycles(found: Product, threads: int, height: int, width: int) -> float:
+def _least_cycles(found: Product, parts: int) -> float:
+    """Cycles of a product whose terms are dealt out in parts, with the tile that is best for it."""
+    return min(_cycles(found, *tile[:3], parts) for tile in TILES) * found.depth / parts
+
+
+def _cycles(found: Product, threads: int, height: int, width: int, parts: int = 1) -> float:
     """Cycles of one term on the busiest multiprocessor.
 
     A warp's multiply-adds of a term take a quarter of a cycle each, its loads of shared memory one,
@@ -102,7 +112,7 @@ def _cycles(found: Product, threads: int, height: int, width: int) -> float:
     """
     across = -(-found.columns.extent // (threads * width))
     down = -(-found.rows.extent // (threads * height))
-    rounds = -(-across * down * found.products // FEWEST_BLOCKS)
+    rounds = -(-across * down * found.products * parts // FULL)
     warps = rounds * threads**2 // WARP
     cycles = warps * max(height * width / 4, height + width / 2) / min(1.0, warps / BUSY_WARPS)
     return cycles + rounds * threads * (height + width) / FETCHED
@@ -137,6 +147,7 @@ def _schedule_product(sch: Schedule, found: Product, user: str) -> set[str]:
         for operand in found.operands
         for copy in fetched(sch, found, operand, slices, threads, lanes)
     }
+    fetch_ahead(sch, name, slices, STAGES)
     _finished(sch, user, columns, threads, lanes)
     sch.set_scope(target_of(sch.func.block(name)).name, "register")
     return {name, user, *made}

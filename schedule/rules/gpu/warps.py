@@ -35,7 +35,7 @@ from ...trace.references import LoopRef
 from ..knobs.knobs import choose
 from ..rule import Rule
 from .elementwise import VECTOR_BYTES, schedule_points
-from .fetch import deal_among, turned
+from .fetch import deal_among, fetch_ahead, turned
 from .kernels import row_kernels
 from .operands import (
     Product,
@@ -46,12 +46,18 @@ from .operands import (
     prepare,
     product,
 )
-from .products import FEWEST_BLOCKS, GridProductsRule
+from .products import GridProductsRule
+from .split_terms import FULL, split_terms
 
 # warps of a block down and across, tiles of an instruction down and across in a warp
 TILES = ((2, 2, 4, 8), (2, 2, 4, 4), (2, 2, 2, 4), (2, 2, 1, 4), (1, 2, 1, 2), (1, 1, 1, 2))
-SLICE_STEPS = (2, 4, 1)  # of an instruction, in a slice of the terms
+SLICE_STEPS = (4, 2, 1)  # of an instruction, in a slice of the terms
 STAGES = (3, 2, 4, 1)  # slices in shared memory, all but one of them on their way
+# the model of a tile, from what an H100 takes for 281 schedules of five products and convolutions
+STEP = 16  # terms, of 16 bits each
+BUSY_WARPS = 6  # that keep a multiprocessor busy
+LOADED = 2  # cycles in which a warp loads a fragment
+FETCHED = 2  # rows and columns of a step that come to a multiprocessor in a cycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,15 @@ class GridWarpsRule(Rule):
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         name, user = prepare(sch)
+        done: set[str] = set()
+        if not self.in_order:
+            name, user, done = split_terms(sch, name, user, _least_cycles)
         found = product(sch.func.block(name))
         unit = _unit(self.units, sch.func.block(name))
         assert found is not None
         assert unit is not None
         as_matrices(sch, found, user)
-        done = _Tiles(sch, found, user, unit).schedule()
+        done |= _Tiles(sch, found, user, unit).schedule()
         for other in sch.blocks():
             if other not in done:
                 schedule_points(sch, other)
@@ -137,17 +146,10 @@ class _Tiles:
                 sch.swizzle(made.block)
             else:  # four rows of terms, of eight words each, meet no bank twice
                 sch.storage_align(made.block, len(each) - 2, 2 * COLUMNS, COLUMNS)
-        self._ahead(slices)
+        fetch_ahead(sch, self.name, slices, STAGES)
         self._finished(outside)
         sch.set_scope(target_of(sch.func.block(self.name)).name, "register")
         return {self.name, self.user, *(name for made in copies for name in made.blocks)}
-
-    def _ahead(self, slices: LoopRef) -> None:
-        """Fetch slices ahead of their use, as far as shared memory allows."""
-        most = self.sch.extent(slices)
-        stages = choose(self.sch, "stages", self.name, STAGES, STAGES[0])
-        if min(stages, most) > 1:
-            self.sch.annotate(slices, "stages", min(stages, most))
 
     def _bound(
         self, batch: Sequence[LoopRef], row: LoopRef, column: LoopRef, term: LoopRef
@@ -226,11 +228,25 @@ class _Copy:
 
 
 def _tile(found: Product) -> tuple[int, int, int, int]:
-    """The largest tile of which there are enough; the smallest where there are never enough."""
-    for tile in TILES:
-        down, across, high, wide = tile
-        tall = -(-found.rows.extent // (down * high * ROWS))
-        broad = -(-found.columns.extent // (across * wide * COLUMNS))
-        if tall * broad * found.products >= FEWEST_BLOCKS:
-            return tile
-    return TILES[-2]
+    """The cheapest tile by the model, of equals the largest."""
+    return min(TILES, key=lambda tile: _cycles(found, tile))
+
+
+def _least_cycles(found: Product, parts: int) -> float:
+    """Cycles of a product whose terms are dealt out in parts, with the tile that is best for it."""
+    return min(_cycles(found, tile, parts) for tile in TILES) * found.depth / STEP / parts
+
+
+def _cycles(found: Product, tile: tuple[int, int, int, int], parts: int = 1) -> float:
+    """Cycles of one step on the busiest multiprocessor.
+
+    An instruction takes one, beside the loads of fragments, of which those of two columns are one;
+    with few warps neither is hidden behind another one. What a block fetches comes beside.
+    """
+    down, across, high, wide = tile
+    rows, columns = down * high * ROWS, across * wide * COLUMNS
+    blocks = -(-found.rows.extent // rows) * -(-found.columns.extent // columns)
+    rounds = -(-blocks * found.products * parts // FULL)
+    warps = rounds * down * across
+    cycles = warps * max(high * wide, LOADED * (high + wide / 2)) / min(1.0, warps / BUSY_WARPS)
+    return cycles + rounds * (rows + columns) / FETCHED

@@ -18,6 +18,7 @@ from tilewright.tir.target.target import Target
 from ...schedule.rules.gpu.test_rules import PRODUCTS, ROWS
 from .test_dims import MADE as SIZED
 from .test_emit import PROGRAMS
+from .test_warps_rule import CASES as WARPS
 
 pytestmark = pytest.mark.gpu
 
@@ -30,6 +31,13 @@ def target() -> Target:
     return Target.parse(f"cuda:{found.devices[0].arch}")
 
 
+def check_on(target: Target, func: PrimFunc) -> None:
+    """Compare the kernel of the rules with the reference, on the device."""
+    random = np.random.default_rng(0)
+    constants = {b.name: random_array(random, b.type, b.shape) for b in func.constants}
+    check_kernel(tw.build(func, target, constants=constants), func, constants)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_scheduled_programs(name: str, target: Target) -> None:
     func, steps, expected, arrays = PROGRAMS[name]
@@ -37,12 +45,9 @@ def test_scheduled_programs(name: str, target: Target) -> None:
     assert np.array_equal(kernel(*arrays), expected(*arrays))
 
 
-@pytest.mark.parametrize("name", [*PRODUCTS, *ROWS])
+@pytest.mark.parametrize("name", [*PRODUCTS, *ROWS, *WARPS])
 def test_functions_by_rule(name: str, target: Target) -> None:
-    func = {**PRODUCTS, **ROWS}[name]()
-    random = np.random.default_rng(0)
-    constants = {b.name: random.standard_normal(b.shape).astype("float32") for b in func.constants}
-    check_kernel(tw.build(func, target, constants=constants), func, constants)
+    check_on(target, {**PRODUCTS, **ROWS, **WARPS}[name]())
 
 
 def test_a_time_is_that_of_the_device(target: Target) -> None:
@@ -53,7 +58,4 @@ def test_a_time_is_that_of_the_device(target: Target) -> None:
 
 @pytest.mark.parametrize("make", SIZED)
 def test_sizes_that_a_call_decides(make: Callable[[], PrimFunc], target: Target) -> None:
-    func = make()
-    random = np.random.default_rng(0)
-    constants = {b.name: random_array(random, b.type, b.shape) for b in func.constants}
-    check_kernel(tw.build(func, target, constants=constants), func, constants)
+    check_on(target, make())

@@ -160,6 +160,22 @@ def test_every_tile_is_right(tile: tuple[int, ...]) -> None:
 
 
 @pytest.mark.needs_cxx
+def test_sums_are_cut_as_hardware_cuts_them() -> None:
+    func = product(16, 8, 1 << 10, transposed=True)
+    x, y = (np.full(b.shape, np.float16(1 / 3)) for b in func.inputs)
+    total = rounded = np.float32(0)
+    for _ in range((1 << 10) // 16):
+        exact = float(total) + 16 * float(x[0, 0]) ** 2
+        rounded = np.float32(float(rounded) + 16 * float(x[0, 0]) ** 2)
+        near = np.float32(exact)
+        total = np.nextafter(near, np.float32(0)) if float(near) > exact else near
+    whole = default_schedule(func, A100, Answered({"parts of the terms of C_cache": 1}))
+    kernel = tw.emulated(tw.build(whole, A100))
+    np.testing.assert_array_equal(kernel(x, y), np.full((16, 8), total))
+    assert total < rounded
+
+
+@pytest.mark.needs_cxx
 def test_who_asks_for_rounded_factors_gets_them() -> None:
     func = product(40, 33, 50, "float32")
     assert rule_for(func, A100).name == "grid products"

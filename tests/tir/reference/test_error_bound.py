@@ -7,6 +7,7 @@ import pytest
 
 from tilewright.tir.dtype import dtype
 from tilewright.tir.errors import IRError
+from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.reference.error_bound import (
     Comparison,
@@ -215,3 +216,61 @@ def test_a_choice_by_what_is_rounded_has_a_bound_in_a_single_number() -> None:
     func, given = te.func(x, y, name="chosen"), np.array([1.5, 2.5, 3.0])
     assert reference(func, {"X": given}).compare({"Y": np.asarray(11.25)})
     assert not reference(func, {"X": given}).compare({"Y": np.asarray(11.26)})
+
+
+def halves(rows: int, columns: int, terms: int) -> PrimFunc:
+    a, b = (
+        te.placeholder(shape, "float16", name=name)
+        for name, shape in (("A", (rows, terms)), ("B", (terms, columns)))
+    )
+    k = te.reduce_axis(terms, name="k")
+
+    def term(i: Expr, j: Expr) -> Expr:
+        return te.sum(te.cast(a[i, k], "float32") * te.cast(b[k, j], "float32"), axis=k)
+
+    return te.func(a, b, te.compute((rows, columns), term, name="C"), name="halves")
+
+
+def cut(a: np.ndarray, b: np.ndarray, points: int, skipped: int = -1) -> np.ndarray:
+    """The product as tensor cores add it: so many terms at once, to a sum that is cut. skipped: a
+    step that is left out.
+    """
+    total = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    for step, low in enumerate(range(0, a.shape[1], points)):
+        if step == skipped:
+            continue
+        terms = a[:, low : low + points].astype(np.float64) @ b[low : low + points]
+        exact = total + terms
+        near = exact.astype(np.float32)
+        total = np.where(np.abs(near) > np.abs(exact), np.nextafter(near, np.float32(0)), near)
+    return total
+
+
+@pytest.mark.parametrize("terms", [64, 1024, 16384])
+@pytest.mark.parametrize("kind", ["of one sign", "of both", "of some that are large"])
+def test_a_sum_that_is_cut_passes_where_that_is_allowed_and_a_lost_step_fails(
+    kind: str, terms: int
+) -> None:
+    func, draw = halves(24, 16, terms), np.random.default_rng(0).standard_normal
+    arrays = [draw((24, terms)), draw((terms, 16))]
+    if kind == "of one sign":
+        arrays = [np.abs(array) for array in arrays]
+    if kind == "of some that are large":
+        arrays = [np.exp(2 * np.abs(array)) * np.sign(array) for array in arrays]
+    a, b = (array.astype(np.float16) for array in arrays)
+    bound = reference(func, [a, b], cut=16)
+    assert 0 < bound.compare([cut(a, b, 16)]).ratio < 0.5
+    assert bound.compare([cut(a, b, 16, skipped=terms // 32)]).ratio > 2
+
+
+def test_long_sums_that_are_cut_fail_where_that_is_not_allowed() -> None:
+    draw = np.random.default_rng(0).standard_normal
+    a, b = draw((24, 1 << 16)).astype(np.float16), draw((1 << 16, 16)).astype(np.float16)
+    assert not reference(halves(24, 16, 1 << 16), [a, b]).compare([cut(a, b, 16)])
+
+
+def test_what_is_no_product_of_halves_is_never_cut() -> None:
+    func = gelu_layer(8, 8, 4096)
+    arrays = [random((8, 4096)), random((4096, 8), 1)]
+    (plain,), (allowed,) = (reference(func, arrays, cut=c).outputs for c in (0, 16))
+    np.testing.assert_array_equal(plain.allowed(), allowed.allowed())

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +27,11 @@ UNUSED(nvrtcGetProgramLogSize) UNUSED(nvrtcGetProgramLog)
 UNUSED(nvrtcGetPTXSize) UNUSED(nvrtcGetPTX) UNUSED(nvrtcGetCUBINSize)
 """
 
+COMPILE = """
+from tilewright.runtime.cuda.toolchain.compile import compile_cuda
+print(len(compile_cuda("__global__ void f() {}", "sm_80").image) > 0)
+"""
+
 
 def test_nvrtc_says_what_it_is(nvrtc: Nvrtc) -> None:
     assert str(nvrtc) == "NVRTC {}.{}".format(*nvrtc.version)
@@ -41,6 +50,23 @@ def test_a_compilation_keeps_the_log_the_text_and_the_code(nvrtc: Nvrtc) -> None
     failed = nvrtc.compile("void f() {", "f.cu", ["--gpu-architecture=sm_80"])
     assert failed.complaint == "NVRTC_ERROR_COMPILATION"
     assert failed.cubin == b""
+
+
+def test_a_library_without_a_run_path_finds_its_built_ins(nvrtc: Nvrtc, tmp_path: Path) -> None:
+    """As the wheel of NVRTC 13.0 is."""
+    path = Path(nvrtc.path)
+    if not path.is_absolute():
+        pytest.skip("the loader found NVRTC, where its built-ins lie is not known")
+    for built_in in path.parent.glob("libnvrtc-builtins.so*"):
+        shutil.copy(built_in, tmp_path)
+    copy = tmp_path / path.name
+    copy.write_bytes(path.read_bytes().replace(b"\0$ORIGIN\0", b"\0/nowher\0"))
+    settings = {"TILEWRIGHT_NVRTC": str(copy), "TILEWRIGHT_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", COMPILE]
+    done = subprocess.run(
+        command, env=os.environ | settings, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True\n", done.stderr
 
 
 @pytest.mark.needs_cc
