@@ -18,11 +18,12 @@ import os
 import queue
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from ...driver.backends.table import backend_named
 from ...driver.check.check import CheckError
@@ -66,7 +67,18 @@ def main() -> None:
         while True:
             answer(frames.get(), benches, say, frames.get)
     except TilewrightError as error:  # not of a candidate: there is no device to run on
-        sys.exit(str(error))
+        _die(str(error))
+    except Exception:
+        _die(traceback.format_exc())
+
+
+def _die(said: str) -> NoReturn:
+    """End at once: what Python does at its end would fail, since a thread reads standard input, and
+    bury what is said here.
+    """
+    sys.stderr.write(f"{said}\n")
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def _listen(stream: BinaryIO, frames: queue.SimpleQueue[Frame]) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from ...codegen.program_artifact import HasInterface
 from ...runtime.arrays import Array
 from ...runtime.cpu.program_code import CpuFrame, NativeProgram
+from ...runtime.engine.engine_code import ModelArtifact
 from ...runtime.index_checks import IndexRangeError
 from ...tir.program.program import Slice
 from .fenced import Fenced, poisoned, same_bits
@@ -36,7 +36,7 @@ class EngineRuns(Protocol):
     """An engine, run on inputs that are given. Its memory and its outputs start as NaN."""
 
     @property
-    def artifact(self) -> HasInterface:
+    def artifact(self) -> ModelArtifact:
         """What it takes and gives."""
         ...
 

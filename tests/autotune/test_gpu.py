@@ -73,7 +73,7 @@ def test_a_search_ends_with_a_kernel_that_is_right_and_no_slower(
     func, log = product(512), tmp_path / "gpu.jsonl"
     result = tw.tune(func, target, trials=12, log=log)
     best = result.best
-    assert best is not None
+    assert best is not None, [one.text for one in result.history[:1]]
     assert best.seconds is not None
     assert result.default_time is not None
     assert best.seconds <= result.default_time
@@ -87,7 +87,7 @@ def test_a_search_ends_with_a_kernel_that_is_right_and_no_slower(
 
 def test_a_softmax_is_tuned_with_warm_caches(target: Target) -> None:
     result = tw.tune(softmax(512, 1024), target, trials=8)
-    assert result.best is not None
+    assert result.best is not None, [one.text for one in result.history[:1]]
     assert result.best.method.cache == "warm"
     assert 1e-7 < (result.best.seconds or 0.0) < 1e-3
 
@@ -101,5 +101,6 @@ def test_bad_candidates_cost_a_verdict_each(target: Target, machine: Machine) ->
     subject = Subject(FUNC, target, "on_grid", Workload.of(FUNC).key)
     job = replace(subject.job([], 3, bar=None), candidates=(*codes, good))
     results = machine.measure(job).results
-    assert [result.outcome for result in results] == [*BAD, "ok"], [one.text for one in results]
+    told = "\n".join(f"{one.outcome}: {one.text}" for one in results)
+    assert [result.outcome for result in results] == [*BAD, "ok"], told
     assert 1e-7 < min(results[-1].samples) < 1e-3

@@ -226,10 +226,12 @@ def _follow_cuts(
         evaluator = _evaluator(box, values, {})
         found = [np.square(evaluator.rounded(f).value, dtype=np.float64) for f in factors]
         place = place_of(definition, box.last(len(definition.axes)))
-        squares[place] += contract(found, box.extents, len(definition.reduced))
+        some = contract(found, box.extents, len(definition.reduced))
+        squares[place] = np.add(squares[place], some)
     whole = np.abs(values[definition.target]).reshape(squares.shape)
     so_far = np.add(whole, np.sqrt(squares))
-    into.array += roundoff(so_far, definition.value.dtype, _CUT * steps)
+    lost = roundoff(so_far, definition.value.dtype, _CUT * steps)
+    into.array[...] = np.add(into.array, lost)
 
 
 def summed_terms(listed: Sequence[Definition]) -> int:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeAlias
 
 from ...machine.timing import MIN_SAMPLE, MIN_SAMPLES, CacheState, Sampler, Timing, summarise
 from .context import DeviceContext, Stream
-from .graph import Recording
+from .graph import DeviceGraph, Recording
 
 Work: TypeAlias = Callable[[Stream], object]  # what puts a call into a stream
 
@@ -76,14 +77,25 @@ def _cold(context: DeviceContext, work: Work, stream: Stream) -> Sampler:
     return Sampler(_between(context, stream, _recorded(work, stream, 1), prepare), 1)
 
 
-def _recorded(work: Work, stream: Stream, repeats: int) -> Callable[[], object]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Recorded:
+    """Calls as one. work: kept, for it holds the modules whose kernels the graph launches."""
+
+    work: Work
+    graph: DeviceGraph
+    stream: Stream
+
+    def __call__(self) -> None:
+        self.graph.launch(self.stream)
+
+
+def _recorded(work: Work, stream: Stream, repeats: int) -> _Recorded:
     """So many calls as one."""
     recording = Recording(stream)
     with recording:
         for _ in range(repeats):
             work(stream)
-    graph = recording.graph
-    return lambda: graph.launch(stream)
+    return _Recorded(work, recording.graph, stream)
 
 
 def _between(

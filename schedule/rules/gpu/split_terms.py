@@ -46,8 +46,9 @@ def split_terms(
     parts = choose(sch, "parts of the terms", name, (1, *choices), min((1, *choices), key=price))
     if parts == 1:
         return name, user, set()
-    around = [loop.var for loop in loops_around(sch.func, block)]
-    place = around.index(block.bindings[block.iters.index(longest)])
+    bound = block.bindings[block.iters.index(longest)]
+    around = loops_around(sch.func, block)
+    place = next(number for number, loop in enumerate(around) if loop.var is bound)
     part, _ = sch.split(sch.loops(name)[place], (parts, None))
     copy = sch.cache_write(sch.rfactor(name, part))
     (partial,) = (b.name for b in sch.func.blocks if is_reduction(b) and b.name != name)

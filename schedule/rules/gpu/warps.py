@@ -57,7 +57,7 @@ STAGES = (3, 2, 4, 1)  # slices in shared memory, all but one of them on their w
 STEP = 16  # terms, of 16 bits each
 BUSY_WARPS = 6  # that keep a multiprocessor busy
 LOADED = 2  # cycles in which a warp loads a fragment
-FETCHED = 2  # rows and columns of a step that come to a multiprocessor in a cycle
+FETCHED = 3  # rows and columns of a step that come to a multiprocessor in a cycle
 
 
 @dataclass(frozen=True, slots=True)

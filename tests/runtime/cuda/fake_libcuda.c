@@ -295,8 +295,13 @@ typedef struct {
     char arguments[256];
 } Node;
 /* What was recorded: how many nodes, what they take, what becomes of them, those that are kept to be
- * done again, and how often they were. */
-typedef struct { int nodes, status, kept, launches; double time; Node node[MOST_NODES]; } Graph;
+ * done again, and how often they were; the modules whose kernels it launches. */
+typedef struct {
+    int nodes, status, kept, launches, modules;
+    double time;
+    void *module[16];
+    Node node[MOST_NODES];
+} Graph;
 /* origin: the stream whose recording this one is a part of, NULL where it is of none. work, joined:
  * how much was put into it, and how much of that the origin has waited for. seen: what comes before
  * all that is put into it next. */
@@ -581,6 +586,10 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
         int status = planned(kernel->name, grid, block, NULL, &time);
         into->time += time;
         into->status = status ? status : into->status;
+        int known = 0;
+        while (known < into->modules && into->module[known] != kernel->module) ++known;
+        if (known == 16) return MEMORY;
+        if (known == into->modules) into->module[into->modules++] = kernel->module;
         if (!getenv("FAKE_CUDA_REPLAY")) return 0;
         Node *node = keep(stream);
         size_t bytes = extra ? *(size_t *)extra[3] : 0;
@@ -601,7 +610,6 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
 static int done_again(const Node *node)
 {
     double time;
-    if (node->kernel && !thing_at('m', node->kernel->module)) return BAD_HANDLE;
     if (node->kernel)
         return planned(node->kernel->name, node->grid, node->block, node->arguments, &time);
     memcpy((void *)node->to, (const void *)node->from, node->bytes);
@@ -624,6 +632,8 @@ int cuGraphLaunch(void *made, void *stream)
     CALL("cuGraphLaunch graph%d %s", number_of('x', made), stream_name(stream));
     if (!thing_at('x', made)) return BAD_HANDLE;
     Graph *all = made;
+    for (int n = 0; n < all->modules; ++n)
+        if (!thing_at('m', all->module[n])) return BAD_HANDLE;
     now += all->time;
     void *first = getenv("FAKE_CUDA_REPLAY") ? ahead(all) : NULL;
     int status = all->status;

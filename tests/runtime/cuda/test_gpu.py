@@ -16,6 +16,7 @@ from tilewright.runtime.cuda.device.availability import Unavailable, availabilit
 from tilewright.runtime.cuda.device.context import DeviceContext, Stream
 from tilewright.runtime.cuda.device.graph import Recording
 from tilewright.runtime.cuda.device.launch import pack
+from tilewright.runtime.cuda.device.probe import DeviceProbe
 from tilewright.runtime.cuda.device.timing import measure_on
 from tilewright.runtime.cuda.toolchain.compile import Cubin, compile_cuda
 from tilewright.runtime.cuda.toolchain.inspection import resources
@@ -150,6 +151,11 @@ def test_a_large_kernel_takes_the_time_of_its_memory(
 
     timing = measure_on(context, work, 0.2, cache=cache)
     assert 50e9 < 2 * array.nbytes / timing.median < 10e12
+
+
+def test_the_probe_runs_as_often_as_it_is_asked(context: DeviceContext) -> None:
+    probe = DeviceProbe(context)
+    assert all(1e3 < probe.gflops() < 1e6 for _ in range(2))
 
 
 def test_branches_on_two_streams_are_recorded_together(
