@@ -22,7 +22,7 @@ from ..runtime.engine.engine import Engine, Reference
 from ..runtime.log import log
 from ..runtime.model.coverage import Coverage, Covered
 from ..runtime.model.verification import Report, compare_outputs
-from ..schedule.source import ReasonedSource, ScheduleSource, as_source
+from ..schedule.source import ReasonedSource, ScheduleSource, as_source, schedule_from
 from ..tir.program.program import Program
 from ..tir.target.target import Target
 from .errors import ModelError
@@ -240,7 +240,7 @@ def _check_tuned(program: Program, target: Target, source: ScheduleSource | None
     places = Counter(launch.function for launch in program.launches)
     covered = []
     for func in program.functions:
-        found = source.schedule(func, target) if source is not None else None
+        found = schedule_from(source, func, target) if source is not None else None
         origin = "rule" if found is None else found.origin
         covered.append(Covered(func.name, places[func.name], origin))
     coverage = Coverage(tuple(covered))

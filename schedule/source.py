@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from ..tir.func import PrimFunc
 from ..tir.target.target import Target
+from ..tir.text.canonical import workload_key
 from .errors import ScheduleError
 from .schedule import Schedule
 
@@ -50,6 +51,33 @@ class CallableSource:
     def seconds(self, func: PrimFunc, target: Target) -> float | None:
         """Nothing was measured."""
         return None
+
+
+def schedule_from(source: ScheduleSource, func: PrimFunc, target: Target) -> Schedule | None:
+    """What a source says of a function.
+
+    Raises: ScheduleError for what is neither a schedule nor None, and for a schedule of another
+    function, which would be built in the place of this one.
+    """
+    found = source.schedule(func, target)
+    if found is None:
+        return None
+    if not isinstance(found, Schedule):
+        raise ScheduleError(
+            f"schedules: for '{func.name}' the source returned a {type(found).__name__}; expected "
+            "a Schedule of it, or None.",
+            code="source-result",
+            hints=("tw.Schedule(func, target) is one that takes no step.",),
+        )
+    if found.original is not func and workload_key(found.original) != workload_key(func):
+        raise ScheduleError(
+            f"schedules: for '{func.name}' the source returned a schedule of "
+            f"'{found.original.name}', another function; expected one of the function that it was "
+            "given.",
+            code="source-function",
+            hints=("begin with tw.Schedule(func, target), of the source's own argument.",),
+        )
+    return found
 
 
 def as_source(schedules: ScheduleSource | Chooser | None) -> ScheduleSource | None:

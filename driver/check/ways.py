@@ -15,7 +15,7 @@ from ...runtime.model.coverage import tuning_text
 from ...schedule.errors import ScheduleError
 from ...schedule.rules.default import rules_for
 from ...schedule.schedule import Schedule
-from ...schedule.source import ReasonedSource, ScheduleSource
+from ...schedule.source import ReasonedSource, ScheduleSource, schedule_from
 from ...tir.errors import InternalError, TargetError, TilewrightError
 from ...tir.func import PrimFunc
 from ...tir.target.target import Target
@@ -80,7 +80,7 @@ class Ways:
         self._func = func
         self._target = target
         self._strict = strict
-        found = None if source is None else source.schedule(func, target)
+        found = None if source is None else schedule_from(source, func, target)
         self._why = _reason(func, target, source, found)
         self._plans = _plans(func, target, found, strict, tuple(allow))
         self._refusals: list[Refusal] = []
