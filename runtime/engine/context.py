@@ -5,11 +5,12 @@
     ctx.run()                                       # reads x, writes y
 
 Each context has an arena and workspaces of its own, so that contexts run at the same time; one
-context serves one thread at a time.
+context serves one thread at a time, and refuses a second one.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ContextError(TilewrightError, RuntimeError):
-    """A context is run before arrays are bound to it."""
+    """A context is run before arrays are bound to it, or while another thread runs it."""
 
 
 class RunFrame(Protocol):
@@ -76,6 +77,7 @@ class Context:
         self._interface = interface
         self._frame = frame
         self._arrays: tuple[list[Array], list[Array]] | None = None
+        self._taken = threading.Lock()
 
     def __repr__(self) -> str:
         bound = "no arrays bound" if self._arrays is None else "bound to arrays"
@@ -87,24 +89,35 @@ class Context:
         """Check the arrays and let the next runs read and write them; this context.
 
         Outputs that are not given are made.
-        Raises: ArgumentTypeError, ArgumentValueError.
+        Raises: ArgumentTypeError, ArgumentValueError; ContextError while another thread runs it.
         """
         arrays = self._interface.accept(inputs, outputs)
         if outputs and self._check_apart is not None:
             self._check_apart(arrays[1])
-        self._frame.point(*arrays)
-        self._arrays = arrays
+        if not self._taken.acquire(blocking=False):
+            raise self._in_use()
+        try:
+            self._frame.point(*arrays)
+            self._arrays = arrays
+        finally:
+            self._taken.release()
         return self
 
     def run(self) -> None:
         """Run on the bound arrays, which are not looked at again.
 
-        Raises: ContextError where none are bound; IndexRangeError, an IndexError, after a run in
-        which an index that is data lay outside of its range.
+        Raises: ContextError where none are bound, and while another thread runs it;
+        IndexRangeError, an IndexError, after a run in which an index that is data lay outside of
+        its range.
         """
         if self._arrays is None:
             raise self._unbound()
-        self._frame.run(self.threads)
+        if not self._taken.acquire(blocking=False):
+            raise self._in_use()
+        try:
+            self._frame.run(self.threads)
+        finally:
+            self._taken.release()
 
     __call__ = run
 
@@ -137,4 +150,12 @@ class Context:
             f"context: no arrays are bound to this context of '{self._interface.name}'.",
             code="context-unbound",
             hints=(f"context.bind({{{names}}})",),
+        )
+
+    def _in_use(self) -> ContextError:
+        return ContextError(
+            f"context: another thread runs this context of '{self._interface.name}', whose memory "
+            "holds one run.",
+            code="context-in-use",
+            hints=("make one for each thread: engine.context().bind(...).",),
         )

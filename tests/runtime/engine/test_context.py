@@ -61,6 +61,39 @@ def test_contexts_run_at_the_same_time() -> None:
     assert wrong == []
 
 
+def test_a_context_that_runs_refuses_another_thread() -> None:
+    context = tiny_engine().context(threads=1).bind({"x": image()})
+    begun, ends = threading.Event(), threading.Event()
+    frame = context._frame
+
+    class Held:
+        point = frame.point
+
+        def run(self, threads: int) -> int:
+            begun.set()
+            assert ends.wait(60)
+            return frame.run(threads)
+
+    context._frame = Held()
+    other = threading.Thread(target=context.run)
+    other.start()
+    assert begun.wait(60)
+    try:
+        for use in (context.run, lambda: context.bind({"x": image(1)})):
+            with pytest.raises(ContextError) as caught:
+                use()
+            assert str(caught.value) == (
+                "ContextError: context: another thread runs this context of 'tiny', whose memory "
+                "holds one run. [context-in-use]\n"
+                "  Hint: make one for each thread: engine.context().bind(...)."
+            )
+    finally:
+        ends.set()
+        other.join()
+    context.run()
+    assert np.array_equal(context.outputs["y"], tiny_engine()(image()))
+
+
 def test_arrays_are_checked_when_they_are_bound() -> None:
     with pytest.raises(ArgumentTypeError, match="'x' is float64, expected float32"):
         tiny_engine().context().bind({"x": image().astype(np.float64)})
