@@ -18,6 +18,7 @@ THREADS = (64, 128, 256, 512)
 DEFAULT_THREADS = 256
 VECTOR_BYTES = 16  # that a thread moves at once
 FEWEST_VECTORS = 1 << 13  # that keep a GPU busy
+MOST_APART = 65535  # blocks along an axis of a grid but the first
 
 
 def schedule_points(sch: Schedule, name: str) -> None:

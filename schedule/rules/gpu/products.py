@@ -26,7 +26,7 @@ from ...trace.references import LoopRef
 from ..anchored import only_reduction
 from ..knobs.knobs import choose, choose_copies
 from ..rule import Rule
-from .elementwise import VECTOR_BYTES, schedule_points
+from .elementwise import MOST_APART, VECTOR_BYTES, schedule_points
 from .fetch import fetch_ahead, fetched
 from .kernels import row_kernels
 from .operands import Product, as_matrices, grouped_axis, narrow_operands, prepare, product
@@ -41,7 +41,6 @@ BUSY_WARPS = 20  # that keep a multiprocessor busy
 FETCHED = 8  # elements that come to a multiprocessor in a cycle
 FEWEST_ROWS = 8  # for which a tile pays
 FEWEST_COLUMNS = 4  # for which it pays where windows are small
-MOST_APART = 65535  # blocks along an axis of a grid but the first
 
 
 @dataclass(frozen=True, slots=True)

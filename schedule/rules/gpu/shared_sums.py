@@ -20,13 +20,13 @@ from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..knobs.knobs import choose
 from ..shape.structure import is_plain_store, pointwise_output
+from .elementwise import MOST_APART
 
 WARPS = (4, 8, 16, 32)  # of a block
 FEW_BLOCKS = 64  # that have more warps
 FEWEST_TERMS = 4  # of a warp
 MOST_ELEMENTS = 1 << 15  # of which a thread each would leave a large GPU idle
 MOST_ROWS = 8  # of a block: sums that a thread has
-MOST_APART = 65535  # blocks along an axis of a grid but the first
 COPIES = 4  # of the body of the loop over terms, whose loads are under way at once
 
 

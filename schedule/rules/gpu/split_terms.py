@@ -11,7 +11,7 @@ from ...library import deal_out
 from ...nest import is_reduction, loops_around, target_of
 from ...schedule import Schedule
 from ..knobs.knobs import choose
-from .elementwise import DEFAULT_THREADS, THREADS
+from .elementwise import DEFAULT_THREADS, MOST_APART, THREADS
 from .operands import Product, product
 
 PARTS = (2, 4, 8, 16)
@@ -35,8 +35,8 @@ def split_terms(
     found = product(block)
     assert found is not None
     longest = max(found.terms, key=lambda it: it.extent)
-    choices = [n for n in PARTS if longest.extent % n == 0 and longest.extent // n >= FEWEST_TERMS]
-    choices = [] if sch.func.dims else choices
+    most = 1 if sch.func.dims else min(longest.extent // FEWEST_TERMS, MOST_APART // found.products)
+    choices = [n for n in PARTS if longest.extent % n == 0 and n <= most]
     elements = found.rows.extent * found.columns.extent * found.products
 
     def price(parts: int) -> float:
