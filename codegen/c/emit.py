@@ -38,6 +38,7 @@ from .dialect import C
 from .externs import with_externs
 from .frame import prelude
 from .stops import stopped
+from .sums import unsigned_sums
 from .vectors import Vectors
 from .workspace import Workspace, is_local, plan_workspace
 
@@ -75,7 +76,7 @@ class _FunctionWriter(Statements[Vectors]):
         self.func = func
         self.symbol = symbol
         self.isa = isa(target)
-        super().__init__(C, Vectors(Lines(), self.isa))
+        super().__init__(C, Vectors(Lines(), self.isa, unsigned_sums(func)))
         for function in func.externs:
             self.lines.names.reserve(function.symbol)
         self.workspace: Workspace = plan_workspace(func)
@@ -294,14 +295,18 @@ class _FunctionWriter(Statements[Vectors]):
         if buffer.shape or not is_local(buffer):
             return None
         vector = buffer.type.lanes > 1
-        return self.expressions.held_type(buffer.type) if vector else C.type_of(buffer.type)
+        return (
+            self.expressions.held_type(buffer.type)
+            if vector
+            else self.expressions.element_type(buffer)
+        )
 
     def initial(self, buffer: Buffer) -> str:
         return " = {0}" if buffer.type.lanes > 1 else " = 0"
 
     def declare_array(self, buffer: Buffer) -> None:
         """A pointer into the workspace, or a small array."""
-        kind = C.type_of(buffer.type)
+        kind = self.expressions.element_type(buffer)
         name = self.lines.names.declare(buffer)
         if is_local(buffer):
             self.lines.add(f"{kind} {name}[{max(1, buffer.room)}];")

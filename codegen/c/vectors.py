@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from ...tir.analysis.linear import expression, linear
 from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer, Load
-from ...tir.dtype import INT32, DType
+from ...tir.dtype import INT32, DType, dtype
 from ...tir.errors import TargetError
 from ...tir.expr import (
     LT,
+    Add,
     And,
     Call,
     Compare,
@@ -51,21 +52,30 @@ from ..isa.selection import (
 )
 from ..lanes import LaneAccess, access, lane_value, narrow, narrow_scalar
 from ..text.lines import Lines
-from ..text.scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
+from ..text.scalars import ATOM, LESS, LONGEST_OPERANDS, OR, TERNARY, UNARY, Scalars, hint
 from .dialect import C
 
 
 class Vectors(Scalars):
     """Writes vector and scalar expressions.
 
-    streams: the buffers whose stores go past the caches now. streamed: whether one did, since
-    somebody said that none had.
+    unsigned: the variables of signed integers that C holds as unsigned ones. streams: the buffers
+    whose stores go past the caches now. streamed: whether one did, since somebody said that none
+    had.
     """
 
-    def __init__(self, lines: Lines, tables: Isa) -> None:
+    def __init__(
+        self, lines: Lines, tables: Isa, unsigned: frozenset[Buffer] = frozenset()
+    ) -> None:
         super().__init__(lines, tables, C)
+        self.unsigned = unsigned
         self.streams: frozenset[Buffer] = frozenset()
         self.streamed = False
+
+    def element_type(self, buffer: Buffer) -> str:
+        """The C type of an element of a buffer."""
+        held = dtype(f"uint{buffer.type.bits}") if buffer in self.unsigned else buffer.type
+        return self.kind(held)
 
     def value(self, expr: Expr) -> str:
         """The text of any expression, as an argument or the right side of an assignment."""
@@ -390,9 +400,23 @@ class Vectors(Scalars):
         name = self.lines.names[buffer]
         return name if is_const(offset, 0) else f"&{name}[{self.scalar(offset)}]"
 
+    def element(self, load: Load) -> tuple[str, int]:
+        text, own = super().element(load)
+        if load.buffer in self.unsigned:
+            return f"({self.kind(load.buffer.type)}){text}", UNARY
+        return text, own
+
+    def _unsigned(self, expr: Expr, level: int) -> str:
+        if not isinstance(expr, Load) or expr.buffer not in self.unsigned:
+            return super()._unsigned(expr, level)
+        text, _ = super().element(expr)
+        return text if expr.dtype.bits >= 32 else f"(uint32_t){text}"
+
     def store(self, store: Store) -> str:
         """The statement that stores a value, without its semicolon."""
         dtype = store.value.dtype
+        if store.buffer in self.unsigned:
+            return self._store_unsigned(store)
         if not store.buffer.shape and store.buffer.scope == "register":
             return f"{self.lines.names[store.buffer]} = {self.held_value(store.value)}"
         if dtype.lanes == 1:
@@ -409,6 +433,21 @@ class Vectors(Scalars):
             return self.isa.apply("store", dtype, pointer, value)
         mask = self._short_mask(store.mask, dtype)
         return self.isa.apply("store_masked", dtype, pointer, mask, value)
+
+    def _store_unsigned(self, store: Store) -> str:
+        """A sum as it is, without the conversion to a signed integer; C converts other values."""
+        value, kind = store.value, self.element_type(store.buffer)
+        while isinstance(value, Let):
+            value = self.bound(value)
+        if isinstance(value, Add | Sub | Mul):
+            text = self._unsigned(value, TERNARY)
+            text = text if value.dtype.bits >= 32 else f"({kind})({text})"
+            if len(text) > LONGEST_OPERANDS:
+                text = self.lines.keep(kind, hint(value), text)
+        else:
+            text = self.scalar(value)
+        place, _ = super().element(Load(store.buffer, store.indices))
+        return f"{place} = {text}"
 
     def _streams(self, store: Store) -> bool:
         """Whether a store goes past the caches: that of a whole register, which fills its lines."""

@@ -5,6 +5,7 @@ replay.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from ...schedule.proof.lowered.prove import prove_lowered
 from ...schedule.proof.prove import prove
 from ...schedule.schedule import Schedule
 from ...schedule.trace.trace import Trace
-from ...schedule.verdict import PROVED, UNKNOWN
+from ...schedule.verdict import PROVED, UNKNOWN, Verdict
 from ...tir.dtype import dtype
 from ...tir.errors import TargetError, TilewrightError
 from ...tir.func import PrimFunc
@@ -181,8 +182,14 @@ def _nest(
         if verdict.status == UNKNOWN and _recomputes_reductions(nest):
             found.proof = UNDECIDED
         elif verdict.status != PROVED:
-            raise Failed(CaseFailure("proof", verdict.status, str(verdict)))
+            raise Failed(CaseFailure("proof", _lacking(verdict), str(verdict)))
     return nest
+
+
+def _lacking(verdict: Verdict) -> str:
+    """The status of a verdict and the properties that it speaks of: "unknown P2"."""
+    said = " ".join((*map(str, verdict.failures), *verdict.reasons))
+    return " ".join((verdict.status, *sorted({*re.findall(r"\bP[1-5]\b", said)})))
 
 
 def _recomputes_reductions(nest: PrimFunc) -> bool:

@@ -82,9 +82,9 @@ CPP = SourceLanguage(
     package="g++",
 )
 
-# From gcc 12 on, which makes vectors of loops at -O2: sums of signed integers in two cells of an
-# array, with more of them behind the loop, came out wrong (12.2, on any x86), because it keeps the
-# cells in registers and mistakes which lane is whose.
+# From gcc 12 on, which makes vectors of loops at -O2: before 12.3, sums of signed integers that it
+# kept in registers instead of memory came out wrong behind the loop, on any x86 (gcc PR 107212).
+# For sums in local variables: codegen/c/sums.py.
 _NO_WRONG_SUMS = ("-fno-move-loop-stores",)
 
 

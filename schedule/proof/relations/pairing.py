@@ -349,6 +349,8 @@ class _Pairing:
     ) -> dict[Expr, Expr]:
         """What stands for the data of the canonical indices: each meets a datum of the nest's, in
         order, and must be computed alike. A datum of one possible value is that value.
+
+        Raises: _Mismatch where one has more data: then other operands may correspond.
         """
         meant: dict[Expr, Expr] = {}
         for datum in data_of(canon.indices):
@@ -358,7 +360,7 @@ class _Pairing:
         mine = [datum for datum, value in values.items() if not isinstance(value, Const)]
         theirs = [datum for datum in data_of(canon.indices) if datum not in meant]
         if len(theirs) != len(mine):
-            raise Undecided(
+            raise _Mismatch(
                 f"block '{self.statement.name}' loads {print_expr(nest)}, where the canonical form "
                 f"loads {print_expr(canon)}: their indices depend on other data"
             )

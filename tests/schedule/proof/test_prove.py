@@ -361,67 +361,6 @@ def test_isl_alone_proves_random_schedules_too() -> None:
         assert verdict.status == "proved", f"seed {seed}: {verdict}\n{sch}"
 
 
-def test_a_select_that_is_decided_and_folded_away_is_no_other_arithmetic() -> None:
-    """Where the only point is outside, the select is gone and its operator folded."""
-    form = parse("""
-def f(X: int32[4], Y: output(int32[1])):
-    for i in range(1):
-        with block("Y", vi=spatial(1, i)):
-            Y[vi] = select(1 <= vi, X[vi], int32(4)) // int32(5)
-""")
-    folded = parse("""
-def f(X: int32[4], Y: output(int32[1])):
-    with block("Y", vi=spatial(1, 0)):
-        Y[0] = int32(0)
-""")
-    assert prove(folded, form).status == "proved"
-    other = parse(str(folded).replace("int32(0)", "int32(1)"))
-    assert prove(other, form).status != "proved"
-
-
-def test_what_a_folded_select_leaves_may_stand_in_another_order() -> None:
-    """A constant that is chosen moves behind the index beside it."""
-    form = parse("""
-def f(X: int64[4], Y: output(int64[3])):
-    for i in range(3):
-        with block("Y", vi=spatial(3, i)):
-            Y[vi] = select(vi < 2, X[vi], 5) + vi
-""")
-    folded = parse("""
-def f(X: int64[4], Y: output(int64[3])):
-    for i in range(2):
-        with block("Y", vi=spatial(3, i)):
-            Y[vi] = X[vi] + vi
-    for i in range(1):
-        with block("Y", vi=spatial(3, i + 2)):
-            Y[vi] = vi + 5
-""")
-    assert prove(folded, form).status == "proved"
-    for wrong in ("vi + 4", "vi + vi", "5"):
-        other = parse(str(folded).replace("vi + 5", wrong))
-        assert prove(other, form).status == "refuted", wrong
-
-
-def test_conditions_of_indices_among_data_are_compared_by_where_they_hold() -> None:
-    """vk < vi and vk - vi + 1 <= 0 are one condition; vk <= vi is another."""
-    form = parse("""
-def rank(X: int32[4], Y: output(int32[4])):
-    for i in range(4):
-        for k in range(4):
-            with block("Y", vi=spatial(4, i), vk=reduce(4, k)):
-                with init():
-                    Y[vi] = int32(0)
-                Y[vi] = Y[vi] + cast(X[vi] < X[vk] or X[vk] == X[vi] and vk < vi, "int32")
-""")
-    for version in ("vk - vi + 1 <= 0", "not vi <= vk"):
-        assert prove(parse(str(form).replace("vk < vi", version)), form).status == "proved"
-    wrong = parse(str(form).replace("vk < vi", "vk <= vi"))
-    (failure,) = prove(wrong, form).failures
-    assert str(failure) == (
-        "P2: in block 'Y' vk <= vi is computed, where the canonical form has vk < vi; Y(i=3, k=3)"
-    )
-
-
 @pytest.mark.parametrize("joined", ["X[vi] < 2 and vi < {}", "vi < {} and X[vi] < 2"])
 def test_a_condition_of_indices_beside_one_of_data_may_go_where_it_holds(joined: str) -> None:
     text = """
