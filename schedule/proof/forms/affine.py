@@ -115,6 +115,14 @@ class Affine:
         """The form with `constant` added."""
         return Affine(self.terms, self.constant + constant)
 
+    def fixed(self, values: Mapping[Var, int]) -> Affine:
+        """The form with these variables, where they are terms of their own, replaced by values."""
+        terms = [term for term in self.terms if term[0] not in values]
+        known = sum(c * values[a] for a, c in self.terms if isinstance(a, Var) and a in values)
+        return (
+            self if len(terms) == len(self.terms) else Affine(tuple(terms), self.constant + known)
+        )
+
     def variables(self) -> Iterator[Var]:
         """Every variable of the form, those inside atoms too; one may come twice."""
         for atom, _ in self.terms:

@@ -62,6 +62,32 @@ def _merged(a: Case, b: Case) -> Case:
     return (*a, *(c for c in b if c not in a)) if a else b
 
 
+def fixed_values(where: Cases, ranges: Ranges) -> dict[Var, int]:
+    """The variables to which the ranges and the constraints on each alone leave one value, the same
+    in all cases, and that value.
+    """
+    found = [_fixed_in(case, ranges) for case in where]
+    common = set.intersection(*(set(one.items()) for one in found)) if found else set()
+    return dict(common)
+
+
+def _fixed_in(case: Case, ranges: Ranges) -> dict[Var, int]:
+    low: dict[Var, int] = {}
+    high: dict[Var, int] = {}
+    for constraint in case:
+        constant = constraint.form.constant
+        match constraint.form.terms:
+            case ((Var() as var, 1 | -1 as sign),) if var in ranges:
+                if sign == 1 or constraint.equality:
+                    low[var] = max(low.get(var, ranges[var][0]), -sign * constant)
+                if sign == -1 or constraint.equality:
+                    high[var] = min(high.get(var, ranges[var][1]), -sign * constant)
+    bounds = {
+        var: (low.get(var, least), high.get(var, most)) for var, (least, most) in ranges.items()
+    }
+    return {var: least for var, (least, most) in bounds.items() if least == most}
+
+
 def at_least(form: Affine, ranges: Ranges) -> Cases:
     """form >= 0"""
     low, high = interval(form, ranges)

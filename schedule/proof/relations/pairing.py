@@ -40,7 +40,15 @@ from ....tir.text.printer import print_expr
 from ....tir.visit import loads, replace_node, stores, substitute
 from ..forms.affine import Affine, Undecided, affine
 from ..forms.choices import choices
-from ..forms.condition import Cases, both, condition, differ, inside, negated
+from ..forms.condition import (
+    Cases,
+    both,
+    condition,
+    differ,
+    fixed_values,
+    inside,
+    negated,
+)
 from ..forms.data import data_of, datum_interval, without_data
 from ..forms.families import Families
 from ..forms.nest import Access, Nest, Statement
@@ -79,7 +87,12 @@ class Tagged:
             still = frozenset(loop.var for loop in self.access.fresh)
             cell, element = self.access.indices, self.element
             wanted, starts = (cell, element) if of_cell else (element, cell)
-            self._offsets[of_cell] = tuple(_found_from(f, starts, still) for f in wanted)
+            values = fixed_values(self.access.where, self.statement.ranges)
+            known = [form.fixed(values) for form in starts]
+            self._offsets[of_cell] = tuple(
+                _found_from(f, starts, still) | _found_from(f.fixed(values), known, still)
+                for f in wanted
+            )
         return self._offsets[of_cell]
 
 
