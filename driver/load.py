@@ -11,6 +11,7 @@ from ..runtime.call_result import CallResult
 from ..runtime.engine.engine import Engine
 from ..runtime.engine.format import EngineFileError
 from ..runtime.engine.reader import EngineFile
+from ..runtime.log import log
 from ..runtime.machine.host import host
 from ..tir.errors import TilewrightError
 from .backends.table import read_code
@@ -29,6 +30,7 @@ def load(
     path: str | PathLike[str],
     *,
     threads: int | None = None,
+    max_contexts: int | None = None,
     on_mismatch: OnMismatch = "rebuild",
     copy: bool = False,
 ) -> Engine[CallResult]:
@@ -40,12 +42,13 @@ def load(
     it (`cp new live`) changes the results of engines that are running, and cutting it short ends
     their processes.
 
-    threads: of runs that do not say. on_mismatch: what to do where the compiled code does not fit
-    this machine: build it anew from the kept weights, or refuse. copy: read the whole file into
-    memory, after which it may become anything.
-    Raises: LoadError for another `on_mismatch`; OSError; EngineFileError for a file that is
-    damaged, or that does not fit and is not rebuilt. Loading an engine runs its code: load only
-    files that you trust.
+    threads: of runs that do not say. max_contexts: the most runs at one time; others wait; the file
+    keeps none. on_mismatch: what to do where the compiled code does not fit this machine: build it
+    anew from the kept weights, by the rules' schedules, which a warning of the log says, or refuse.
+    copy: read the whole file into memory, after which it may become anything.
+    Raises: LoadError for another `on_mismatch`; EngineError for `max_contexts` below 1; OSError;
+    EngineFileError for a file that is damaged, or that does not fit and is not rebuilt. Loading an
+    engine runs its code: load only files that you trust.
     """
     if on_mismatch not in get_args(OnMismatch):
         known = " or ".join(map(repr, get_args(OnMismatch)))
@@ -55,7 +58,7 @@ def load(
     file = EngineFile(Path(path), copy=copy)
     missing = file.missing(host().instructions)
     if not missing:
-        return Engine(file.parts(read_code), threads=threads)
+        return Engine(file.parts(read_code), threads=threads, max_contexts=max_contexts)
     if on_mismatch == "refuse":
         raise EngineFileError(
             f"load: '{file.title}' does not fit this machine: {missing[0]}",
@@ -63,10 +66,12 @@ def load(
             notes=missing[1:],
             hints=('tw.load(path, on_mismatch="rebuild") builds it anew from the kept weights.',),
         )
-    return cast("Engine[CallResult]", _rebuild(file, missing, threads))
+    return cast("Engine[CallResult]", _rebuild(file, missing, threads, max_contexts))
 
 
-def _rebuild(file: EngineFile, missing: tuple[str, ...], threads: int | None) -> Engine:
+def _rebuild(
+    file: EngineFile, missing: tuple[str, ...], threads: int | None, max_contexts: int | None
+) -> Engine:
     # imported here: building needs the schedules' and the proof's libraries, loading must not
     from .build_program import build_program
     from .jobs import ProgramOptions
@@ -80,6 +85,11 @@ def _rebuild(file: EngineFile, missing: tuple[str, ...], threads: int | None) ->
             notes=missing[1:],
             hints=("write it with engine.save(path, keep_weights=True).",),
         )
+    log.warning(
+        "load: '%s' does not fit this machine and is built anew, by the rules' schedules: %s",
+        file.title,
+        missing[0],
+    )
     model = parts.plain.model()
     oracle = "not run: the file keeps no reference"
     options = ProgramOptions(
@@ -87,6 +97,7 @@ def _rebuild(file: EngineFile, missing: tuple[str, ...], threads: int | None) ->
         lower_bound_bytes=parts.plan.lower_bound_bytes,
         imported=parts.reference,
         threads=threads,
+        max_contexts=max_contexts,
         tolerance=parts.report.tolerance,
         oracle=oracle if parts.reference is None else parts.reference.model(),
     )

@@ -9,13 +9,15 @@ that a first result does not wait for it.
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Literal, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 
 from ..arrays import ArgumentTypeError, Array
 from ..call_names import join_names, outputs_by_name
@@ -40,6 +42,20 @@ Reference = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 Loader = Callable[[EngineParts], ProgramCode]
 
 _PROFILE_ROUNDS = 20
+
+
+_bounded: weakref.WeakSet[Engine[Any]] = weakref.WeakSet()
+
+
+def _free_places() -> None:
+    """In a forked child nobody runs: the places that runs of the parent had are free."""
+    for engine in _bounded:
+        assert engine.max_contexts is not None
+        engine._turn = threading.BoundedSemaphore(engine.max_contexts)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_places)
 
 
 class Engine(Generic[CallResult]):
@@ -86,9 +102,10 @@ class Engine(Generic[CallResult]):
         self._occupied: Occupied | None = None
         self._default_threads = None if threads is None else checked_threads(threads, self.name)
         self._frames: deque[RunFrame] = deque()
-        self._turn: AbstractContextManager[object] = (
-            nullcontext() if max_contexts is None else threading.BoundedSemaphore(max_contexts)
-        )
+        self._turn: AbstractContextManager[object] = nullcontext()
+        if max_contexts is not None:
+            self._turn = threading.BoundedSemaphore(max_contexts)
+            _bounded.add(self)
 
     def __reduce__(self) -> tuple[object, ...]:
         from .writer import to_bytes

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.driver.load import LoadError, load
+from tilewright.runtime.engine.engine_code import EngineError
 from tilewright.runtime.engine.format import EngineFileError, platform_name
 from tilewright.runtime.machine.host import CPU_VARIABLE, host
 
@@ -81,11 +82,25 @@ def test_loading_needs_neither_a_compiler_nor_a_cache_nor_a_builder(
     assert list(home.iterdir()) == []
 
 
+def test_a_loaded_engine_bounds_its_runs_where_that_is_asked_for(path: Path) -> None:
+    assert load(path).max_contexts is None
+    assert load(path, max_contexts=2).max_contexts == 2
+    with pytest.raises(EngineError, match="max_contexts is 0; expected at least 1"):
+        load(path, max_contexts=0)
+
+
 @pytest.mark.usefixtures("poorer")
-def test_an_engine_of_another_machine_is_built_anew(path: Path) -> None:
-    engine = load(path)
+def test_an_engine_of_another_machine_is_built_anew(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = load(path, max_contexts=2)
     assert engine.verify()
     if BEST != "scalar":
+        assert engine.max_contexts == 2
+        assert [record.getMessage() for record in caplog.records] == [
+            f"load: '{path}' does not fit this machine and is built anew, by the rules' schedules: "
+            f"it was built for {BEST}; this machine has scalar."
+        ]
         notes = engine.explain().notes
         assert notes[-1] == f"built anew: it was built for {BEST}; this machine has scalar."
         assert engine.memory_plan.lower_bound_bytes == 2688

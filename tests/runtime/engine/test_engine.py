@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pickle
+import signal
 import threading
 import time
 from dataclasses import replace
@@ -103,6 +104,32 @@ def test_a_bound_on_contexts_makes_runs_wait(engine: Engine) -> None:
     for worker in workers:
         worker.join()
     assert most[0] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_child_forked_beside_a_run_finds_all_places_free(engine: Engine) -> None:
+    bounded = Engine(engine.parts, max_contexts=1)
+    wanted = bounded(image())
+    begun, ends = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with bounded._turn:
+            begun.set()
+            assert ends.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert begun.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # ends a child that waits
+        os._exit(0 if np.array_equal(bounded(image()), wanted) else 1)
+    try:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        ends.set()
+        holder.join()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
