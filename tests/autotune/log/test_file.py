@@ -139,7 +139,9 @@ def test_a_file_that_holds_something_else_is_no_log(log: Path) -> None:
             read_log(path)
         assert str(caught.value) == (
             f"NotALog: log: '{other}' is no tuning log: none of its 2 lines is a record. "
-            "[log-other]"
+            "[log-other]\n"
+            "  Hint: tilewright tune MODEL --log LOG, or tilewright.tune(func, log=path), writes "
+            "one."
         )
 
 
