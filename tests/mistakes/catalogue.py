@@ -7,6 +7,7 @@ of the module, imports apart, is what the mistakes have in common.
 from __future__ import annotations
 
 import ast
+import re
 import shlex
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -18,6 +19,8 @@ from types import ModuleType
 
 from tilewright.cli.main import main
 from tilewright.tir.errors import TilewrightError
+
+CHOICES = re.compile(r"\(choose from [^)]*\)")  # quoted by some versions of Python, by others not
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ def typed(title: str, line: str) -> Mistake:
             code = main(shlex.split(line)[1:])
         except SystemExit as end:  # argparse ends the process itself
             code = int(end.code or 0)
-    return Mistake(title, f"$ {line}", f"{err.getvalue().rstrip()}\nexit code {code}")
+    shown = CHOICES.sub(lambda found: found[0].replace("'", ""), err.getvalue().rstrip())
+    return Mistake(title, f"$ {line}", f"{shown}\nexit code {code}")
 
 
 def _home(value: object) -> str | None:
