@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Unpack, overload
 
+from ..driver.tuning.errors import TuneError, TuneTypeError
+from ..tir.errors import known_names
 from ..tir.func import PrimFunc
 from ..tir.target.target import Target
 from .background import Tuning
@@ -63,5 +65,25 @@ def tune(
     Raises: TuneError, BuildError, TargetError, LogError, CompilerNotFound; for a GPU NoDevice,
     NvrtcNotFound, ToolNotFound.
     """
+    _check_options(options)
     session = Session(what, target, TuneOptions(**options))
     return Tuning(session) if background else session.search()
+
+
+def _check_options(options: TuneArguments) -> None:
+    """The options exist, and no budget is negative. Raises: TuneTypeError, TuneError."""
+    names = TuneArguments.__annotations__
+    unknown = next((name for name in options if name not in names), None)
+    if unknown is not None:
+        raise TuneTypeError(
+            f"tune: there is no option '{unknown}'; expected {known_names(unknown, names)}.",
+            code="tune-option",
+            hints=("tw.tune(func, trials=64, seconds=60, log=path)",),
+        )
+    for name, budget in (("trials", options.get("trials")), ("seconds", options.get("seconds"))):
+        if budget is not None and budget < 0:
+            raise TuneError(
+                f"tune: {name} is {budget!r}; expected 0 or more.",
+                code="tune-budget",
+                hints=("leave out both, and a search makes 64 trials of each function.",),
+            )

@@ -35,5 +35,13 @@ class UnsupportedOperator(ModelError):
 
     def __init__(self, message: str, nodes: tuple[UnsupportedNode, ...], *, code: str) -> None:
         lines = "\n".join(f"  {node}" for node in nodes)
-        super().__init__(message, code=code, where=f"in the model:\n{lines}")
+        super().__init__(
+            message,
+            code=code,
+            where=f"in the model:\n{lines}",
+            hints=(
+                "export the model in the operators of ONNX itself, or import these nodes by a rule "
+                "of your own (CONTRIBUTING.md, 'Add an operator').",
+            ),
+        )
         self.nodes = nodes

@@ -201,14 +201,16 @@ class Argument:
 
     def _shape_error(self, array: Typed, call: str) -> ArgumentValueError:
         same_size = math.prod(array.shape) == math.prod(self.shape) and not self.sizes
+        is_transposed = not self.written and array.shape == self.shape[::-1]
+        right = (
+            f"np.ascontiguousarray({self.name}.T)"
+            if same_size and is_transposed
+            else f"{self.name}.reshape({self.shape})"
+        )
         return ArgumentValueError(
             f"{call}: '{self.name}' has shape {array.shape}, expected {self._shape_text}.",
             code="argument-shape",
-            hints=(
-                (self._way_out(f"{self.name}.reshape({self.shape})"),)
-                if same_size or self.written
-                else ()
-            ),
+            hints=((self._way_out(right),) if same_size or self.written else ()),
         )
 
     def _layout_error(self, array: Array, call: str) -> ArgumentValueError:

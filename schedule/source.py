@@ -93,4 +93,5 @@ def as_source(schedules: ScheduleSource | Chooser | None) -> ScheduleSource | No
         f"schedules: {schedules!r} is no source of schedules; expected methods 'schedule' "
         "and 'seconds', or a function of (func, target).",
         code="source-kind",
+        hints=("schedules=tilewright.TuningLog(path) takes those of a tuning log.",),
     )

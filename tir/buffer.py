@@ -123,6 +123,7 @@ class Buffer(Leaf):
                 f"load: '{self.name}' has {len(self.shape)} dimensions; expected as many "
                 f"indices, got {len(listed)}.",
                 code="load-rank",
+                hints=(f"{self.name}[{', '.join(f'i{n}' for n in range(len(self.shape)))}]",),
             )
         return Load(self, tuple(as_index(index, self.name) for index in listed))
 

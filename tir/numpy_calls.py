@@ -46,7 +46,20 @@ _INTRINSICS = {
     if one.arity == 1 and isinstance(getattr(np, one.name, None), np.ufunc)
 } | {"rint": intrinsics.ROUND}
 # where the language has another name for a function
-_NAMES = {"equal": "eq", "not_equal": "ne", "logical_and": "all_of", "logical_or": "any_of"}
+_NAMES = {
+    "equal": "eq",
+    "fabs": "abs",
+    "float_power": "pow",
+    "logical_and": "all_of",
+    "logical_not": "logical_not",
+    "logical_or": "any_of",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "not_equal": "ne",
+    "reciprocal": "reciprocal",
+    "sign": "sign",
+    "square": "square",
+}
 
 
 class HasType(Protocol):
@@ -94,10 +107,12 @@ def apply_ufunc(
     if is_plain and name in _INTRINSICS:
         check_function(_INTRINSICS[name].name, operands[0].dtype)
         return call(_INTRINSICS[name], operands[0])
-    ours = _NAMES.get(name, name)
+    ours = _NAMES.get(name)
+    operands_text = ", ".join("abc"[: len(operands)])
+    there = f"te.{ours}({operands_text}); " if ours else ""
     raise IRTypeError(
         f"numpy.{name}: an operand is an expression, which is computed when a kernel runs; "
         "expected a function of te.",
         code="expr-numpy",
-        hints=(f"te.{ours}({', '.join('abc'[: len(operands)])}); dir(te) lists all functions.",),
+        hints=(f"{there}dir(te) lists all functions.",),
     )

@@ -232,7 +232,9 @@ def unreadable(path: Path, error: Exception) -> LogError:
 def not_a_log(path: Path, lines: int) -> NotALog:
     """The error of a file that holds something else."""
     return NotALog(
-        f"log: '{path}' is no tuning log: none of its {lines} lines is a record.", code="log-other"
+        f"log: '{path}' is no tuning log: none of its {lines} lines is a record; expected "
+        "what tilewright tune MODEL --log LOG writes, or tilewright.tune(func, log=path).",
+        code="log-other",
     )
 
 

@@ -7,3 +7,7 @@ from ...tir.errors import TilewrightError
 
 class TuneError(TilewrightError, ValueError):
     """What is to be tuned cannot be."""
+
+
+class TuneTypeError(TuneError, TypeError):
+    """A search has no such option."""

@@ -41,6 +41,10 @@ class EngineFileError(TilewrightError, ValueError):
     """A file is no engine, is damaged, or does not fit this machine."""
 
 
+class EngineFileMissing(EngineFileError, FileNotFoundError):
+    """There is no such file."""
+
+
 class Malformed(ValueError):
     """The sections of a file contradict each other."""
 

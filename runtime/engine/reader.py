@@ -33,6 +33,7 @@ from .format import (
     SUMMED,
     WEIGHTS,
     EngineFileError,
+    EngineFileMissing,
     Malformed,
     Requirements,
     check_name,
@@ -147,6 +148,13 @@ class EngineFile:
                 data = _copied(file, size) if copy else _mapped(file)
                 with zipfile.ZipFile(file) as archive:
                     return _sections(data, archive)
+        except FileNotFoundError as error:
+            raise EngineFileMissing(
+                f"engine file: there is no file '{self.title}'; expected one that engine.save "
+                "wrote.",
+                code="engine-file-missing",
+                hints=("tilewright.compile(model).save(path) writes one.",),
+            ) from error
         except (zipfile.BadZipFile, ValueError, RuntimeError, struct.error, OverflowError) as error:
             if isinstance(error, EngineFileError):
                 raise
@@ -212,7 +220,10 @@ class EngineFile:
         return EngineFileError(
             f"engine file: '{self.title}' is not an engine: {reason}.",
             code="engine-file-format",
-            hints=("engine.save(path) writes one.",),
+            hints=(
+                "engine.save(path) writes one; copy it again if it was cut short.",
+                "tilewright.compile(path) takes a model.",
+            ),
         )
 
     def _malformed(self, error: IRError | Malformed) -> EngineFileError:

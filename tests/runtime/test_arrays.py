@@ -128,6 +128,10 @@ def test_the_dtype_must_fit() -> None:
 def test_the_shape_must_fit() -> None:
     assert message(A, ones(3, 2)) == (
         "ArgumentValueError: matmul: 'A' has shape (3, 2), expected (2, 3). [argument-shape]\n"
+        "  Hint: np.ascontiguousarray(A.T)"
+    )
+    assert message(A, ones(6)) == (
+        "ArgumentValueError: matmul: 'A' has shape (6,), expected (2, 3). [argument-shape]\n"
         "  Hint: A.reshape((2, 3))"
     )
     assert message(A, ones(2, 4)) == (

@@ -178,7 +178,8 @@ def test_a_write_that_fails_leaves_nothing(path: Path) -> None:
 def test_what_is_no_engine_is_refused(data: bytes, reason: str) -> None:
     assert refused(data) == (
         f"EngineFileError: engine file: 'bytes' is not an engine: {reason}. [engine-file-format]\n"
-        "  Hint: engine.save(path) writes one."
+        "  Hint: engine.save(path) writes one; copy it again if it was cut short.\n"
+        "  Hint: tilewright.compile(path) takes a model."
     )
 
 
@@ -189,8 +190,14 @@ def test_an_empty_file_and_a_folder_are_refused(tmp_path: Path) -> None:
         EngineFile(empty)
     with pytest.raises(OSError, match="directory"):
         EngineFile(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        EngineFile(tmp_path / "missing.twe")
+    missing = tmp_path / "missing.twe"
+    with pytest.raises(FileNotFoundError) as refusal:
+        EngineFile(missing)
+    assert str(refusal.value) == (
+        f"EngineFileMissing: engine file: there is no file '{missing}'; expected one that "
+        "engine.save wrote. [engine-file-missing]\n"
+        "  Hint: tilewright.compile(model).save(path) writes one."
+    )
 
 
 def with_a_bit_changed(path: Path, name: str, position: int) -> bytes:

@@ -53,7 +53,8 @@ def test_anything_else_is_refused() -> None:
         as_source(3)  # type: ignore[arg-type]
     assert str(caught.value) == (
         "ScheduleError: schedules: 3 is no source of schedules; expected methods 'schedule' and "
-        "'seconds', or a function of (func, target). [source-kind]"
+        "'seconds', or a function of (func, target). [source-kind]\n"
+        "  Hint: schedules=tilewright.TuningLog(path) takes those of a tuning log."
     )
 
 

@@ -231,7 +231,8 @@ REFUSALS: dict[Callable[[], object], str] = {
         "  Hint: te.all_of and te.any_of combine truth values; te.cast(x, 'int32') makes 0 and 1."
     ),
     lambda: A[X]: (
-        "IRError: load: 'A' has 2 dimensions; expected as many indices, got 1. [load-rank]"
+        "IRError: load: 'A' has 2 dimensions; expected as many indices, got 1. [load-rank]\n"
+        "  Hint: A[i0, i1]"
     ),
     lambda: A[A[0, 0], 0]: (
         "IRError: load: an index of 'A' has type float32; expected an integer. "

@@ -41,7 +41,10 @@ def check_names(kind: str, isa: str, features: Iterable[str]) -> tuple[str, ...]
             f"target: unknown back end '{kind}' in '{text}'; expected one of "
             f"{known_names(kind, BUILT_IN)}.",
             code="target-kind",
-            hints=(f"a package may bring it, as an entry point of the group '{GROUP}'.",),
+            hints=(
+                "'c' compiles for this machine's CPU, 'cuda' for its GPU.",
+                f"a package may bring it, as an entry point of the group '{GROUP}'.",
+            ),
         )
     machines = machines_of(kind)
     if isa and isa not in machines:

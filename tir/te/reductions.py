@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Never
 
 from .. import intrinsics
 from ..conditions import all_of as conjunction
 from ..conditions import conjuncts
 from ..dtype import INT64, DType
 from ..dtype import dtype as as_dtype
-from ..errors import IRError
+from ..errors import IRError, IRTypeError
 from ..expr import LT, TRUE, And, Call, Expr, Max, Min, Mul, Number, Or, Select, Var, add, compare
 from ..expr import const as exact_const
 from ..number import integer_range
@@ -47,6 +48,13 @@ class ReduceAxis(Var):
     """A reduction axis: a variable with the values 0 .. extent-1, all of which are combined."""
 
     extent: int = 1
+
+    def __iter__(self) -> Never:
+        raise IRTypeError(
+            f"te: Python iterates over axis '{self.name}'; expected a reduction over it.",
+            code="te-axis-iterated",
+            hints=(f"te.sum(x, axis={self.name}), as te.max, te.min, te.prod, te.argmax.",),
+        )
 
     def __repr__(self) -> str:
         return f"ReduceAxis {self.name}: 0 .. {self.extent - 1}"
@@ -83,8 +91,9 @@ def _reduce(reducer: Reducer, values: Values, axis: Axes, where: Expr | None) ->
 
 
 def _axes(name: str, axis: Axes) -> tuple[ReduceAxis, ...]:
-    axes = tuple(axis) if isinstance(axis, Iterable) else (axis,)
-    given: tuple[object, ...] = axes
+    several: object = None if isinstance(axis, Expr) else axis
+    given: tuple[object, ...] = tuple(several) if isinstance(several, Iterable) else (axis,)
+    axes: list[ReduceAxis] = []
     for item in given:
         if not isinstance(item, ReduceAxis):
             found = print_expr(item) if isinstance(item, Expr) else repr(item)
@@ -97,8 +106,9 @@ def _axes(name: str, axis: Axes) -> tuple[ReduceAxis, ...]:
                     *joins,
                 ),
             )
+        axes.append(item)
     check_axes(name, axes)
-    return axes
+    return tuple(axes)
 
 
 # -- one number ----------------------------------------------------------------------------------
@@ -145,7 +155,7 @@ ALL = _one("all", lambda a, b: And(a, b), lambda t: exact_const(True, t))
 
 
 def sum(
-    value: Expr, axis: Axes, *, where: Expr | None = None, dtype: str | DType | None = None
+    value: Expr, axis: Axes = (), *, where: Expr | None = None, dtype: str | DType | None = None
 ) -> Reduce:
     """The sum of `value` over the points of `axis` at which `where` holds.
 
@@ -158,7 +168,7 @@ def sum(
 
 
 def prod(
-    value: Expr, axis: Axes, *, where: Expr | None = None, dtype: str | DType | None = None
+    value: Expr, axis: Axes = (), *, where: Expr | None = None, dtype: str | DType | None = None
 ) -> Reduce:
     """The product of `value` over the points of `axis` at which `where` holds; dtype: as in
     `sum`.
@@ -166,30 +176,30 @@ def prod(
     return _accumulate(PROD, value, axis, where, dtype)
 
 
-def min(value: Expr, axis: Axes, *, where: Expr | None = None) -> Reduce:
+def min(value: Expr, axis: Axes = (), *, where: Expr | None = None) -> Reduce:
     """The smallest `value` over `axis`; NaN when one is NaN."""
     return _numbers(MIN, value, axis, where)
 
 
-def max(value: Expr, axis: Axes, *, where: Expr | None = None) -> Reduce:
+def max(value: Expr, axis: Axes = (), *, where: Expr | None = None) -> Reduce:
     """The largest `value` over `axis`; NaN when one is NaN."""
     return _numbers(MAX, value, axis, where)
 
 
-def max_any(value: Expr, axis: Axes, *, where: Expr | None = None) -> Reduce:
+def max_any(value: Expr, axis: Axes = (), *, where: Expr | None = None) -> Reduce:
     """The largest `value` over `axis`; what a NaN gives is not promised, so it is one
     instruction.
     """
     return _numbers(MAX_ANY, value, axis, where)
 
 
-def any(condition: Expr, axis: Axes, *, where: Expr | None = None) -> Reduce:
+def any(condition: Expr, axis: Axes = (), *, where: Expr | None = None) -> Reduce:
     """Whether `condition` holds at one of the points of `axis`."""
     check_condition("any", condition)
     return _reduce(ANY, (condition,), axis, where)
 
 
-def all(condition: Expr, axis: Axes, *, where: Expr | None = None) -> Reduce:
+def all(condition: Expr, axis: Axes = (), *, where: Expr | None = None) -> Reduce:
     """Whether `condition` holds at all points of `axis`."""
     check_condition("all", condition)
     return _reduce(ALL, (condition,), axis, where)
@@ -199,7 +209,7 @@ def all(condition: Expr, axis: Axes, *, where: Expr | None = None) -> Reduce:
 
 
 def argmax(
-    value: Expr, axis: Axes, *, dtype: str | DType = INT64, where: Expr | None = None
+    value: Expr, axis: Axes = (), *, dtype: str | DType = INT64, where: Expr | None = None
 ) -> Reduce:
     """The largest `value` over `axis`, and where it is: two tensors of one te.compute.
 
@@ -212,7 +222,7 @@ def argmax(
 
 
 def argmin(
-    value: Expr, axis: Axes, *, dtype: str | DType = INT64, where: Expr | None = None
+    value: Expr, axis: Axes = (), *, dtype: str | DType = INT64, where: Expr | None = None
 ) -> Reduce:
     """The smallest `value` over `axis`, and where it is, as `argmax` says."""
     return _place("argmin", ARGMIN, value, axis, as_dtype(dtype), where)
@@ -278,7 +288,7 @@ class CommReducer:
     def __repr__(self) -> str:
         return f"CommReducer {self.name}"
 
-    def __call__(self, value: Joined, axis: Axes, *, where: Expr | None = None) -> Reduce:
+    def __call__(self, value: Joined, axis: Axes = (), *, where: Expr | None = None) -> Reduce:
         """`value` combined over the points of `axis` at which `where` holds.
 
         Raises: IRError where the reducer gives other values than it takes, or is not associative,

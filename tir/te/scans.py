@@ -91,7 +91,7 @@ def scan(
     """
     states = _checked_states(state)
     place = _checked_axis(states[0], axis)
-    inits, updates = _listed(init), _listed(update)
+    inits, updates = _listed("init", init, states), _listed("update", update, states)
     _check_counts(inits, updates, states)
     parts = tuple(map(_Part, inits, updates, states))
     made = _Scan(parts, place, reverse)
@@ -162,8 +162,23 @@ class _Scan:
         return " or ".join(f"'{state.name}'" for state in self.states)
 
 
-def _listed(given: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    return given if isinstance(given, tuple) else (given,)
+def _listed(role: str, given: object, states: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The tensors of a role, one or a tuple. Raises: IRTypeError."""
+    listed = given if isinstance(given, tuple) else (given,)
+    wrong = [item for item in listed if not isinstance(item, Tensor)]
+    if wrong:
+        first = states[0]
+        steps = 'te.placeholder((1, ...), "float32", name="S0"): the steps before the first update'
+        raise IRTypeError(
+            f"te.scan: {role} is {wrong[0]!r}; expected a tensor for each state.",
+            code="te-scan-tensor",
+            hints=(
+                f"init={steps}.",
+                f"update=te.compute({first.shape}, lambda ...: ..., name=...), which reads "
+                f"'{first.name}'.",
+            )[role == "update" :][:1],
+        )
+    return listed
 
 
 def _checked_states(given: object) -> tuple[Tensor, ...]:

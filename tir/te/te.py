@@ -243,9 +243,10 @@ def _axis_names(element: Callable[..., object], rank: int, name: str) -> list[st
             hints.append(parameter.name)
     if len(hints) != rank:
         raise IRError(
-            f"te.compute: the element function of '{name}' takes {len(hints)} indices; "
-            f"expected {rank}.",
+            f"te.compute: the element function of '{name}' takes {len(hints)} "
+            f"{'index' if len(hints) == 1 else 'indices'}; expected {rank}.",
             code="te-rank",
+            hints=(f"lambda {', '.join(f'i{n}' for n in range(rank))}: ...",) if rank else (),
         )
     return hints
 

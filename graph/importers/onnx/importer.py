@@ -53,6 +53,7 @@ def import_onnx(
 def _parsed(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path | None]:
     """The model and the folder that its external data may lie in."""
     folder = None
+    named = "the bytes" if isinstance(model, bytes) else f"file '{model}'"
     if isinstance(model, ModelProto):
         return model, None
     if isinstance(model, bytes):
@@ -61,11 +62,21 @@ def _parsed(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path | Non
         path = Path(model)
         folder = path.parent
         data = _read(path, limits)
+    if not data:
+        raise ModelError(
+            f"model: {named} is empty; expected an ONNX model.",
+            code="onnx-empty",
+            hints=("torch.onnx.export(module, inputs, 'model.onnx') writes one.",),
+        )
     proto = ModelProto()
     try:
         proto.ParseFromString(data)
     except DecodeError as error:
-        raise ModelError("model: the bytes are not an ONNX model.", code="onnx-bytes") from error
+        raise ModelError(
+            f"model: {named} cannot be read as an ONNX model; expected one.",
+            code="onnx-bytes",
+            hints=("torch.onnx.export(module, inputs, 'model.onnx') writes one.",),
+        ) from error
     return proto, folder
 
 

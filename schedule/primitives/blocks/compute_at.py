@@ -97,6 +97,16 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
 
 def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:
     found = [b for target in targets_of(producer) for b in readers(func, target)]
+    if producer in blocks(node):
+        others = dict.fromkeys(b.name for b in found if b is not producer)
+        raise refuse(
+            func,
+            f"compute_at: block '{producer.name}' already stands below loop '{node.var.name}'; "
+            "expected a loop of a block that reads it.",
+            code="already-below",
+            kind=Kind.ARGUMENT,
+            hints=tuple(f"sch.loops('{name}') gives such loops." for name in others),
+        )
     if not found or any(b not in blocks(node) for b in found):
         names = ", ".join(dict.fromkeys(f"'{b.name}'" for b in found))
         raise refuse(
@@ -109,13 +119,6 @@ def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:
                 "choose a loop around all of them, or move the other consumers below it first (of "
                 "a chain of windows, all blocks; then rolling_buffer, from its beginning).",
             ),
-        )
-    if producer in blocks(node):
-        raise refuse(
-            func,
-            f"compute_at: block '{producer.name}' already stands below loop '{node.var.name}'.",
-            code="already-below",
-            kind=Kind.ARGUMENT,
         )
 
 

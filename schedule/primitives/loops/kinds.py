@@ -30,9 +30,9 @@ def parallel(func: PrimFunc, loop: Var) -> Rewrite:
     node = loop_of(func, loop)
     check_serial(func, node, "parallel")
     check_not_mirrored(func, node, "parallel")
-    _check_root(func, node)
-    private = check_independent(func, node, "parallel")
+    private = check_independent(func, node, "parallel")  # no other place makes a conflict legal
     dependence.check_reads_own(func, node, "parallel")
+    _check_root(func, node)
     changed = replace_loop(func, node, replace(node, kind=ForKind.PARALLEL))
     for tensor in private:
         changed = allocate_below(changed, loop, tensor)

@@ -227,7 +227,7 @@ def _check_chain(func: PrimFunc, loops: Sequence[For]) -> list[For]:
     if len(set(names)) < len(names) and len({loop.var for loop in loops}) < len(loops):
         raise refuse(
             func,
-            f"reorder: a loop is named twice: {', '.join(names)}.",
+            f"reorder: a loop is named twice: {', '.join(names)}; expected each loop once.",
             code="reorder-twice",
             kind=Kind.ARGUMENT,
         )

@@ -138,8 +138,9 @@ def test_a_file_that_holds_something_else_is_no_log(log: Path) -> None:
         with pytest.raises(NotALog) as caught:
             read_log(path)
         assert str(caught.value) == (
-            f"NotALog: log: '{other}' is no tuning log: none of its 2 lines is a record. "
-            "[log-other]"
+            f"NotALog: log: '{other}' is no tuning log: none of its 2 lines is a record; "
+            "expected what tilewright tune MODEL --log LOG writes, or tilewright.tune(func, "
+            "log=path). [log-other]"
         )
 
 

@@ -313,7 +313,8 @@ def test_a_file_that_is_no_log_is_an_error_of_usage_in_one_line(
     done = tilewright("log", verb, other)
     assert done.code == 2
     assert done.err == (
-        f"NotALog: log: '{other}' is no tuning log: none of its 300 lines is a record. "
+        f"NotALog: log: '{other}' is no tuning log: none of its 300 lines is a record; "
+        "expected what tilewright tune MODEL --log LOG writes, or tilewright.tune(func, log=path). "
         "[log-other]\n"
     )
 

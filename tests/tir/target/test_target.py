@@ -230,6 +230,7 @@ def test_an_unknown_back_end_is_refused_with_those_that_exist() -> None:
     assert str(refusal.value) == (
         "TargetError: target: unknown back end 'cpu' in 'cpu:avx2'; expected one of 'cuda', "
         "'c', 'python', 'null'. [target-kind]\n"
+        "  Hint: 'c' compiles for this machine's CPU, 'cuda' for its GPU.\n"
         "  Hint: a package may bring it, as an entry point of the group 'tilewright.targets'."
     )
 

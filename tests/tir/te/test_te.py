@@ -208,7 +208,17 @@ REFUSALS: dict[Callable[[], object], str] = {
         "fuse the two."
     ),
     lambda: te.compute((3, 4), lambda i: A[i, 0], name="C"): (
-        "IRError: te.compute: the element function of 'C' takes 1 indices; expected 2. [te-rank]"
+        "IRError: te.compute: the element function of 'C' takes 1 index; expected 2. [te-rank]\n"
+        "  Hint: lambda i0, i1: ..."
+    ),
+    lambda: list(te.reduce_axis(4, name="k")): (
+        "IRTypeError: te: Python iterates over axis 'k'; expected a reduction over it. "
+        "[te-axis-iterated]\n"
+        "  Hint: te.sum(x, axis=k), as te.max, te.min, te.prod, te.argmax."
+    ),
+    lambda: te.sum(A[0, 0]): (
+        "IRError: te.sum: axis is (); expected at least one reduction axis. [te-axis-none]\n"
+        "  Hint: k = te.reduce_axis(extent) makes one; axis=k or axis=(k1, k2)."
     ),
     lambda: te.sum(A[0, 0], axis=(3,)): (
         "IRError: te.sum: axis is 3; expected a reduction axis. [te-axis]\n"
