@@ -14,6 +14,7 @@ from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For
 from ...tir.visit import blocks
+from ..conflict_note import ConflictNote
 from ..errors import Kind, ScheduleError, refuse
 from ..proof.forms.affine import Undecided
 from ..proof.forms.nest import Access
@@ -35,10 +36,7 @@ def check_order(before: PrimFunc, after: PrimFunc, moved: Iterable[Block], primi
             "it is computed; expected its steps in order.",
             code="scan-order",
             kind=Kind.CONFLICT,
-            notes=(
-                f"iteration {found.second.run} reads {found.element}, which iteration "
-                f"{found.first.run} writes.",
-            ),
+            notes=(_read_and_write(found),),
             hints=(
                 "the loop over the ordered axis goes through the steps in order, outside of the "
                 "loops along which the block looks back.",
@@ -56,10 +54,7 @@ def check_carries_nothing(func: PrimFunc, loop: For, primitive: str) -> None:
             f"'{found.second.run.block}' reads in one of them what it computes in another.",
             code="scan-carries",
             kind=Kind.CONFLICT,
-            notes=(
-                f"iteration {found.second.run} reads {found.element}, which iteration "
-                f"{found.first.run} writes.",
-            ),
+            notes=(_read_and_write(found),),
             hints=("choose a loop over an axis along which the recurrence does not look back.",),
         )
 
@@ -96,6 +91,11 @@ def check_no_recurrence(func: PrimFunc, block: Block, primitive: str) -> None:
             "reverse_compute_at brings its readers to it.",
         ),
     )
+
+
+def _read_and_write(found: Conflict) -> ConflictNote:
+    first, second = found.first.run, found.second.run
+    return found.note(f"iteration {second} reads {found.element}, which iteration {first} writes.")
 
 
 def _own(a: Access, b: Access) -> bool:

@@ -38,6 +38,23 @@ def test_a_refused_conflict_has_its_iterations_as_values() -> None:
     assert ScheduleError("a", code="b", notes=("c",)).conflict is None
 
 
+@pytest.mark.parametrize("step", ["reorder", "parallel"])
+def test_a_refused_step_of_a_recurrence_has_its_iterations_as_values(step: str) -> None:
+    state = te.state((4, 8), "float32", name="S")
+    X = te.placeholder((8,), "float32", name="X")
+    first = te.compute((1, 8), lambda t, i: X[i], name="first")
+    update = te.compute((4, 8), lambda t, i: state[t - 1, te.minimum(i + 1, 7)], name="update")
+    schedule = Schedule(te.func(X, te.scan(first, update, state), name="shift"))
+    t, i = schedule.loops("S")
+    with pytest.raises(ScheduleError) as caught:
+        schedule.reorder(i, t) if step == "reorder" else schedule.parallel(t)
+    conflict = caught.value.conflict
+    assert conflict is not None
+    assert conflict.first.values["t"] < conflict.second.values["t"]
+    assert conflict.element == f"S[0, {conflict.first.values['i']}]"
+    assert "<svg" in caught.value._repr_html_()
+
+
 def test_the_iterations_survive_pickling() -> None:
     again = pickle.loads(pickle.dumps(refusal()))
     assert again.conflict.second == Iteration("S", (("i", 0), ("k", 1)))

@@ -5,6 +5,7 @@ showed.
 from __future__ import annotations
 
 import asyncio
+import re
 from itertools import groupby
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from nbformat import NotebookNode
 FOLDER = Path(__file__).resolve().parents[2] / "tutorials"
 NOTEBOOKS = sorted(path.name for path in FOLDER.rglob("*.ipynb") if ".ipynb_" not in str(path))
 SECONDS = 120  # for one cell
+GALLERY = FOLDER / "gallery"
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 
 
 def read(name: str) -> NotebookNode:
@@ -34,6 +37,23 @@ def shown(cell: NotebookNode) -> list[str]:
 
 def test_there_are_tutorials() -> None:
     assert NOTEBOOKS
+    assert len(NOTEBOOKS) == len(set(NOTEBOOKS)), "a tutorial is found by its name alone"
+
+
+def test_the_gallery_lists_each_of_its_notebooks_once() -> None:
+    page = (GALLERY / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[\w+\]\((\w+\.ipynb)\)", page, re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in GALLERY.glob("*.ipynb"))
+
+
+def test_the_links_of_the_gallery_lead_somewhere() -> None:
+    pages = {"README.md": (GALLERY / "README.md").read_text(encoding="utf-8")}
+    for path in GALLERY.glob("*.ipynb"):
+        cells = read(path.name).cells
+        pages[path.name] = "\n".join(c.source for c in cells if c.cell_type == "markdown")
+    links = [(name, link) for name, text in pages.items() for link in LINK.findall(text)]
+    assert {name for name, _ in links} == set(pages), "each says where to read on"
+    assert [(name, link) for name, link in links if not (GALLERY / link).exists()] == []
 
 
 @pytest.mark.needs_cc
