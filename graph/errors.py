@@ -40,8 +40,8 @@ class UnsupportedOperator(ModelError):
             code=code,
             where=f"in the model:\n{lines}",
             hints=(
-                "export the model in the operators of ONNX itself, or import these nodes by a rule "
-                "of your own (CONTRIBUTING.md, 'Add an operator').",
+                "export the model in the operators of ONNX itself; CONTRIBUTING.md says how "
+                "tilewright gets another operator.",
             ),
         )
         self.nodes = nodes
