@@ -5,15 +5,19 @@ from __future__ import annotations
 from .dtype import DType
 from .errors import IRError
 
+_COMPARISONS = {"LT": "a comparison by <", "LE": "a comparison by <="}
+
 
 def truth_value_error(kind: str) -> IRError:
     """The error for a node of class `kind` that Python asks for its truth."""
+    shown = _COMPARISONS.get(kind, f"'{kind}'")
     return IRError(
-        f"expression: '{kind}' has no truth value while a program is being built.",
+        f"expression: {shown} has no truth value until a kernel runs; expected no `if`, `and`, "
+        "`or`, `not` or `a < b < c` of Python on it.",
         code="expr-bool",
         hints=(
-            "use te.select(cond, a, b), te.all_of(...) or te.any_of(...); te.eq(a, b) builds an "
-            "equality.",
+            "te.select(condition, a, b) is a if condition else b.",
+            "te.all_of(a, b) is and, te.any_of(a, b) or, te.logical_not(a) not, te.eq(a, b) ==.",
         ),
     )
 

@@ -173,9 +173,11 @@ def test_each_node_knows_its_type() -> None:
 
 REFUSALS: dict[Callable[[], object], str] = {
     lambda: bool(A[0, 0] < 1.0): (
-        "IRError: expression: 'LT' has no truth value while a program is being built. [expr-bool]\n"
-        "  Hint: use te.select(cond, a, b), te.all_of(...) or te.any_of(...); te.eq(a, b) builds "
-        "an equality."
+        "IRError: expression: a comparison by < has no truth value until a kernel runs; expected "
+        "no `if`, `and`, `or`, `not` or `a < b < c` of Python on it. [expr-bool]\n"
+        "  Hint: te.select(condition, a, b) is a if condition else b.\n"
+        "  Hint: te.all_of(a, b) is and, te.any_of(a, b) or, te.logical_not(a) not, te.eq(a, b) "
+        "==."
     ),
     lambda: N[0] * 0.5: (
         "IRError: expression: the number 0.5 does not fit type int32; expected an integer. "

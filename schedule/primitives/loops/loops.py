@@ -191,9 +191,12 @@ def _check_directly_nested(func: PrimFunc, loops: Sequence[For]) -> None:
         )
     for outer, inner in itertools.pairwise(loops):
         if outer.body is not inner:
+            same = outer.var.name == inner.var.name
+            first, second = (f" of '{blocks(x)[0].name}'" if same else "" for x in (outer, inner))
             raise refuse(
                 func,
-                f"fuse: loop '{inner.var.name}' is not directly inside loop '{outer.var.name}'.",
+                f"fuse: loop '{inner.var.name}'{second} is not directly inside loop "
+                f"'{outer.var.name}'{first}.",
                 code="fuse-nested",
                 kind=Kind.LIMIT,
                 hints=("name the loops from the outermost inwards; reorder brings them together.",),
