@@ -79,7 +79,8 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: At = "each") -
     check_whole(func, producer, "reverse_compute_at")
     check_one_form(func, producer, "reverse_compute_at")
     tensors = _tensors(producer)
-    tensor = tensors[0]
+    read = {load.buffer for load in loads(consumer.body)}
+    tensor = next(one for one in tensors if one in read)
     if at == "each":
         _check_reductions_end_below(func, producer, node, "reverse_compute_at")
     root = root_statement(func, node)

@@ -111,6 +111,20 @@ def test_overlapping_parts_below_a_parallel_loop_get_storage_of_their_own() -> N
 # -- reverse_compute_at ----------------------------------------------------------------------------
 
 
+def test_of_several_tensors_the_one_that_is_read_is_named() -> None:
+    """Both iterations of a loop that goes beyond the only row complete its place."""
+    x, k = te.placeholder((1, 4), "float32", name="X"), te.reduce_axis(4, name="k")
+    _, place = te.compute((1,), lambda i: te.argmin(x[i, k], axis=k), name=("least", "place"))
+    y = te.compute((1,), lambda i: place[i] + 1, name="Y")
+    sch = Schedule(te.func(x, y, name="places"))
+    again, _ = sch.split(sch.loops("least")[0], (None, 8), tail="partition")
+    _, inside = sch.split(again, (2, None), tail="mask")
+    with pytest.raises(ScheduleError, match="separate parts of 'place'") as caught:
+        sch.reverse_compute_at("Y", inside, at="last")
+    assert caught.value.code == "reverse-overlap"
+    assert str(caught.value.notes[0]).startswith("block 'Y' would run twice for place[0], in ")
+
+
 def test_a_reader_moves_behind_the_part_that_is_complete() -> None:
     sch = scheduled(matmul_relu(3, 4, 2), lambda s: s.reverse_compute_at("Y", s.loops("C")[1]))
     assert body_of(sch).splitlines()[1:] == [
