@@ -53,7 +53,7 @@ def import_onnx(
 def _parsed(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path | None]:
     """The model and the folder that its external data may lie in."""
     folder = None
-    named = "the bytes" if isinstance(model, bytes) else f"file '{model}'"
+    named = "the bytes"
     if isinstance(model, ModelProto):
         return model, None
     if isinstance(model, bytes):
@@ -61,6 +61,7 @@ def _parsed(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path | Non
     else:
         path = Path(model)
         folder = path.parent
+        named = f"file '{model}'"
         data = _read(path, limits)
     if not data:
         raise ModelError(

@@ -73,6 +73,19 @@ def test_a_model_may_be_a_path_bytes_or_a_proto(tmp_path: Path) -> None:
     }
 
 
+def test_a_proto_is_not_written_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes twenty seconds for a hundred megabytes of weights."""
+
+    def written(proto: ModelProto) -> str:
+        raise AssertionError("written as text")
+
+    model = model_of(RELU)
+    monkeypatch.setattr(ModelProto, "__str__", written)
+    with pytest.raises(AssertionError):
+        str(model)
+    assert import_onnx(model).outputs
+
+
 def test_every_opset_from_7_to_the_newest_is_read() -> None:
     for opset in range(7, onnx.defs.onnx_opset_version() + 1):
         graph = import_onnx(model_of(node("Relu", "x", "r"), node("Add", "r x"), opset=opset))
