@@ -40,15 +40,7 @@ from ....tir.text.printer import print_expr
 from ....tir.visit import loads, replace_node, stores, substitute
 from ..forms.affine import Affine, Undecided, affine
 from ..forms.choices import choices
-from ..forms.condition import (
-    Cases,
-    both,
-    condition,
-    differ,
-    fixed_values,
-    inside,
-    negated,
-)
+from ..forms.condition import Cases, both, condition, differ, fixed_values, inside, negated
 from ..forms.data import data_of, datum_interval, without_data
 from ..forms.families import Families
 from ..forms.nest import Access, Nest, Statement
@@ -69,31 +61,34 @@ class Tagged:
     element: tuple[Affine, ...]
     own: bool = False
     into: str = ""
-    _offsets: dict[bool, Offsets] = field(default_factory=dict, init=False, repr=False)
+    _offsets: dict[tuple[bool, bool], Offsets] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def statement(self) -> Statement:
         """The statement that loads or stores."""
         return self.access.statement
 
-    def offsets(self, *, of_cell: bool) -> Offsets:
+    def offsets(self, *, of_cell: bool, where: bool = False) -> Offsets:
         """How each index of the cell follows from the element, or each of the element from the
-        cell.
+        cell. where: also by the values that the access's conditions leave of variables.
 
         For each index the pairs (n, form) such that it is the other side's index n (-1: nothing)
         plus the form, which speaks of nothing but the iteration in whose storage the cell lies.
         """
-        if of_cell not in self._offsets:
-            still = frozenset(loop.var for loop in self.access.fresh)
+        key = of_cell, where
+        if key not in self._offsets:
             cell, element = self.access.indices, self.element
             wanted, starts = (cell, element) if of_cell else (element, cell)
-            values = fixed_values(self.access.where, self.statement.ranges)
+            values = fixed_values(self.access.where, self.statement.ranges) if where else {}
+            still = frozenset(loop.var for loop in self.access.fresh)
             known = [form.fixed(values) for form in starts]
-            self._offsets[of_cell] = tuple(
+            self._offsets[key] = tuple(
                 _found_from(f, starts, still) | _found_from(f.fixed(values), known, still)
+                if where
+                else _found_from(f, starts, still)
                 for f in wanted
             )
-        return self._offsets[of_cell]
+        return self._offsets[key]
 
 
 def _found_from(

@@ -157,10 +157,13 @@ def same_element_same_cell(a: Tagged, b: Tagged) -> bool:
 
 
 def _linked(a: Tagged, b: Tagged, *, of_cell: bool) -> bool:
-    mine, other = a.offsets(of_cell=of_cell), b.offsets(of_cell=of_cell)
-    return a.tensor == b.tensor and all(
-        left & right for left, right in zip(mine, other, strict=True)
-    )
+    if a.tensor != b.tensor:
+        return False
+    for where in (False, True):  # the second takes longer, and shows more
+        mine, other = (one.offsets(of_cell=of_cell, where=where) for one in (a, b))
+        if all(left & right for left, right in zip(mine, other, strict=True)):
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)
