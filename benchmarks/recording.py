@@ -80,9 +80,10 @@ def record(name: str) -> RecordedSpace:
     with ProcessPoolExecutor(PROCESSES) as pool:
         jobs = [(name, candidate.point) for candidate in found]
         built = list(pool.map(_built, jobs, chunksize=8))
-    codes = {one.source for one in built if isinstance(one, Artifact)}
+    compiled = [one for one in built if not isinstance(one, str)]
+    codes = {artifact.source for artifact in compiled}
     _tell(f"{len(codes)} codes in {perf_counter() - began:.0f} s")
-    seconds = _all_timed(space, [one for one in built if isinstance(one, Artifact)])
+    seconds = _all_timed(space, compiled)
     _tell(f"timed in {perf_counter() - began:.0f} s")
     asked: dict[Asked, int] = {}
     timed = []

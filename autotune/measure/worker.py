@@ -25,7 +25,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import BinaryIO, NoReturn
 
-from ...driver.backends.table import backend_named
+from ...driver.backends.backend import Backend
+from ...driver.backends.table import backend_of
 from ...driver.check.check import CheckError
 from ...driver.check.trial import THREADS
 from ...driver.tuning.runner import Call, Runner
@@ -96,7 +97,7 @@ def answer(frame: Frame, benches: Benches, say: Say, hear: Callable[[], Frame]) 
     text, seed = job["func"].text(LONGEST_FUNC), job["seed"].integer()
     candidates = list(job["candidates"].items())
     target = target_from_json(candidates[0]["target"])
-    runner = _runner(target.kind)
+    runner = _runner(backend_of(target))
     say({"stage": "data"})
     runner.begin(job["memory"].integer(), job["threads"].integer())
     try:
@@ -111,9 +112,9 @@ def answer(frame: Frame, benches: Benches, say: Say, hear: Callable[[], Frame]) 
 
 
 @cache
-def _runner(kind: str) -> Runner:
-    """The device that runs a kind of code, which a worker has once."""
-    tuner = backend_named(kind).tuner
+def _runner(backend: Backend) -> Runner:
+    """The device that runs a back end's code, which a worker has once."""
+    tuner = backend.tuner
     assert tuner is not None  # its candidates came by one
     return tuner.runner()
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # loading an engine needs a back end, and no kernels
 class Backend(Protocol):
     """What builds and runs code for the targets of one kind."""
 
+    def __hash__(self) -> int: ...  # it is a value
+
     @property
     def is_emulated(self) -> bool:
         """Whether the CPU emulates the device that its code is for: verify="emulated"."""

@@ -155,16 +155,16 @@ def last_level_bytes() -> int:
     return host().l3_bytes or _USUAL_L3
 
 
-def is_foreign(target: Target) -> bool:
-    """Whether a target is another kind of processor, for which nothing can be compiled here."""
-    return (target.isa == "neon") != (platform.machine() in _ARM) and target.isa != "scalar"
+def can_compile(target: Target) -> bool:
+    """Whether compilers of this machine write code for a target: for its kind of processor."""
+    return target.isa == "scalar" or (target.isa == "neon") == (platform.machine() in _ARM)
 
 
 def why_not_run(target: Target) -> str | None:
     """Why this machine does not run C that is compiled for a target, in words that follow its name;
     None: it does.
     """
-    if is_foreign(target):
+    if not can_compile(target):
         return "another kind of processor than this machine's"
     here = host().instructions
     if covers(here, target.instructions):

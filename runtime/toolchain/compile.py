@@ -24,7 +24,7 @@ from ...tir.target.target import Target
 from ..files.disk import DiskFull, disk_full, no_room, telling_full_disk
 from ..files.temporary import temporary_folder
 from ..log import log
-from ..machine.host import allowed_cpus, is_foreign
+from ..machine.host import allowed_cpus, can_compile
 from .cache import Cache, cache_key, user_cache
 from .compilers import C, Compiler, SourceLanguage, compile_flags, find_compiler, link_flags
 from .excerpt import excerpt, file_name
@@ -193,7 +193,7 @@ def assembly(source: str, target: Target, *, name: str = "kernel") -> str:
 
 def _check_target(target: Target, name: str) -> None:
     """Refuse a target that is another kind of processor. Raises: TargetError."""
-    if is_foreign(target):
+    if not can_compile(target):
         raise TargetError(
             f"compile: '{name}' is for {target}, another kind of processor than this machine's.",
             code="compile-foreign",

@@ -6,14 +6,14 @@ import pytest
 
 from tilewright.autotune.tune import tune
 from tilewright.driver.tuning.c_tuner import CTuner
-from tilewright.runtime.machine.host import CPU_VARIABLE, is_foreign
+from tilewright.runtime.machine.host import CPU_VARIABLE, can_compile
 from tilewright.tir.errors import TargetError
 from tilewright.tir.target.target import Target
 
 from ...autotune.samples import scaled
 from ...isas import HERE
 
-X86 = not is_foreign(Target.parse("c:avx2"))
+X86 = can_compile(Target.parse("c:avx2"))
 SAID = {
     "c:avx2": "which this machine lacks; it has scalar",
     "c:neon": "another kind of processor than this machine's",

@@ -14,7 +14,7 @@ import pytest
 import tilewright as tw
 from tilewright.driver.build_program import build_program
 from tilewright.runtime.engine.export_c import ExportError
-from tilewright.runtime.machine.host import CPU_VARIABLE, host, is_foreign
+from tilewright.runtime.machine.host import CPU_VARIABLE, can_compile, host
 from tilewright.runtime.toolchain.compile import assembly
 from tilewright.tir.errors import TargetError
 from tilewright.tir.target.target import Target
@@ -40,13 +40,13 @@ def scalar_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("on_x86")
-def test_what_is_foreign_depends_on_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert is_foreign(NEON)
-    assert not is_foreign(Target.parse("c:avx2"))
+def test_what_can_compile_depends_on_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not can_compile(NEON)
+    assert can_compile(Target.parse("c:avx2"))
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    assert not is_foreign(NEON)
-    assert is_foreign(Target.parse("c:avx2"))
-    assert not is_foreign(Target.parse("c:scalar"))
+    assert can_compile(NEON)
+    assert not can_compile(Target.parse("c:avx2"))
+    assert can_compile(Target.parse("c:scalar"))
 
 
 @pytest.mark.usefixtures("on_x86")
