@@ -28,8 +28,8 @@ from tilewright.cli.compare.peers import Peer, installed, load_peer
 from tilewright.runtime.machine.timing import compare
 
 from . import report
-from .exported import NAMES, sample_of
 from .models import peer_bytes
+from .subjects.exported import NAMES, sample_of
 
 Call = Callable[[], object]
 

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import report
-from .exported import NAMES, file_of, one_of
 from .startup import process
+from .subjects.exported import NAMES, file_of, one_of
 
 COMPILE = """
 import json, re, sys, time

@@ -20,7 +20,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from .exported import one_of
+from .subjects.exported import one_of
 
 OPSET = 20
 SEQUENCE = 128

@@ -28,8 +28,8 @@ from tilewright.cli.compare.peers import installed
 from tilewright.runtime.machine.timing import in_turn
 
 from . import report
-from .exported import NAMES, file_of, one_of, sample_of
 from .startup import process
+from .subjects.exported import NAMES, file_of, one_of, sample_of
 
 DEFAULT = ("resnet50", "bert_base", "gpt2_prefill128")
 PEAK = """

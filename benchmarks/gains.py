@@ -30,10 +30,10 @@ from tilewright.runtime.machine.timing import compare
 from tilewright.tir.func import PrimFunc
 
 from . import report
-from .functions import product
 from .matmul import SUITE
-from .odd_shapes import ODD_SHAPES
 from .startup import process
+from .subjects.functions import product
+from .subjects.odd_shapes import ODD_SHAPES
 
 SUITES: Mapping[str, Mapping[str, Callable[[], PrimFunc]]] = {
     "odd": ODD_SHAPES,

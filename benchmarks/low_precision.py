@@ -30,7 +30,7 @@ from tilewright.runtime.measure.limits import dot_peak
 from tilewright.runtime.measure.rounds import Gate, interleave
 
 from . import report
-from .peer_matmul import OneDnn, onnx_matmul
+from .peers.matmul import OneDnn, onnx_matmul
 from .rounds import PATIENCE
 
 SHAPES = ((1024, 1024, 1024), (128, 3072, 768), (128, 768, 3072))  # M, N, K

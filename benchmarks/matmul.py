@@ -29,9 +29,9 @@ from tilewright.runtime.measure.limits import read_peak
 from tilewright.runtime.measure.rounds import Rounds, is_disturbed
 
 from . import report
-from .functions import product
-from .peer_matmul import NumPy, OneDnn, onnx_matmul
+from .peers.matmul import NumPy, OneDnn, onnx_matmul
 from .rounds import paired_rounds
+from .subjects.functions import product
 
 Shape = tuple[int, int, int]
 Call = Callable[[], object]

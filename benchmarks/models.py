@@ -40,9 +40,9 @@ from tilewright.graph.samples.samples import SampleModel
 from tilewright.runtime.measure.rounds import Rounds
 
 from . import compiling, report
-from .exported import EXPORTED, NAMES, one_of, sample_of
+from .peers.torch_models import TorchCompile
 from .rounds import paired_rounds
-from .torch_peer import TorchCompile
+from .subjects.exported import EXPORTED, NAMES, one_of, sample_of
 
 DEFAULT = ("squeezenet", "resnet50")
 UNTUNED = f"{OURS}, untuned"

@@ -23,8 +23,8 @@ from tilewright.cli.arguments import counts
 from tilewright.cli.compare.peers import installed
 
 from . import report
-from .gelu_matmul import SHAPES, fast, gelu_matmul
 from .rounds import paired_rounds
+from .subjects.gelu_matmul import SHAPES, fast, gelu_matmul
 
 ROTATED_BYTES = 80 << 20
 

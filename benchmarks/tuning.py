@@ -40,7 +40,7 @@ from tilewright.runtime.toolchain.cache import FOLDER_VARIABLE
 from tilewright.tir.target.target import Target
 
 from . import report
-from .functions import product
+from .subjects.functions import product
 
 SIZE = 512
 EMPTY_JOBS = 500

@@ -14,11 +14,15 @@ import numpy as np
 import pytest
 
 from benchmarks import callers, models, pointwise
-from benchmarks.exported import one_of
 from benchmarks.low_precision import arrays, check
+from benchmarks.subjects.exported import one_of
 
 FOLDER = Path(pointwise.__file__).parent
-RUN = sorted(p.stem for p in FOLDER.glob("*.py") if "\ndef main(" in p.read_text("utf-8"))
+RUN = sorted(
+    ".".join(p.relative_to(FOLDER).with_suffix("").parts)
+    for p in FOLDER.rglob("*.py")
+    if "\ndef main(" in p.read_text("utf-8")
+)
 NEEDS = {"export": ("torch", "transformers"), "roofline": ("matplotlib",)}  # beside the extra dev
 GIVEN = {"export": ["a_folder"]}  # what has no default
 

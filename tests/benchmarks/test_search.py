@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.recorded_space import FOLDER, Asked, RecordedSpace, Timed
-from benchmarks.search import quality, recovery, run, tables
+from benchmarks.search.__main__ import quality, recovery, run, tables
+from benchmarks.search.recorded_space import FOLDER, Asked, RecordedSpace, Timed
 from tilewright.autotune.space.space import Walk
 from tilewright.schedule.errors import ScheduleError
 

@@ -20,7 +20,7 @@ from statistics import median
 from tilewright.autotune.search.evolutionary import EvolutionarySearch
 from tilewright.autotune.search.search import RandomSearch
 
-from . import report
+from .. import report
 from .recorded_space import FOLDER, Found, RecordedSpace
 
 SHARES = (0.01, 0.05, 0.1)

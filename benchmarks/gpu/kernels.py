@@ -1,6 +1,6 @@
 """What the kernels of models are as CUDA C, seen without a GPU.
 
-    python -m benchmarks.gpu_kernels [NAME ...] [--archs sm_80,sm_90a] [--emulate OPERATIONS]
+    python -m benchmarks.gpu.kernels [NAME ...] [--archs sm_80,sm_90a] [--emulate OPERATIONS]
                                      [--write]
 
 Each distinct function of a model's plan is scheduled by the rules of a GPU, proved, written, and
@@ -33,8 +33,8 @@ from tilewright.tir.target.target import Target
 from tilewright.tir.text.canonical import workload_key
 from tilewright.tir.work.work import operations
 
-from . import report
-from .exported import NAMES, one_of, sample_of
+from .. import report
+from ..subjects.exported import NAMES, one_of, sample_of
 
 DEFAULT = ("squeezenet", "resnet50")
 

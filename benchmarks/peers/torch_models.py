@@ -34,7 +34,7 @@ class TorchCompile(Package):
         """The network of `self.model`; of the ONNX model nothing is read."""
         import torch  # an optional dependency
 
-        from .export import network  # which needs torch and transformers
+        from ..export import network  # which needs torch and transformers
 
         torch.set_num_threads(threads)
         name, _, batch = self.model.partition("_batch")

@@ -21,7 +21,7 @@ from tilewright.runtime.cuda.device.array import DeviceArray
 from tilewright.runtime.cuda.device.availability import Available
 from tilewright.tir.errors import TilewrightError
 
-from . import report
+from .. import report
 
 CASES = tuple(
     f"{name} {dtype}" for name in ("resnet50", "bert_base") for dtype in ("float32", "float16")
@@ -52,7 +52,7 @@ def measure(
     """One model. in_graph, called: what times a call of PyTorch's."""
     import torch  # optional, as what it needs is
 
-    from .export import export, network
+    from ..export import export, network
 
     name, dtype = case.split()
     made = network(name, half=dtype == "float16")

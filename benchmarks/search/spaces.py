@@ -11,7 +11,7 @@ from functools import partial
 from tilewright.autotune.space.space import RuleFunction
 from tilewright.tir.func import PrimFunc
 
-from .functions import convolution, product, softmax
+from ..subjects.functions import convolution, product, softmax
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tilewright.runtime.measure.rounds import Rounds
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target.target import Target
 
-from . import report
+from .. import report
 
 ROUNDS = 15
 

@@ -8,7 +8,7 @@ clock, many calls in one graph. The peaks are those of the largest copy and of t
 of the same type that PyTorch does in the same process. Results are compared with NumPy first.
 --tune searches the schedules of products and of softmax for so many seconds each, and times the
 tuned kernel and that of the rule in the same rounds. Whole models stand beside torch.compile where
-PyTorch and transformers are installed (gpu_models). --write keeps the tables under the device's
+PyTorch and transformers are installed (models.py). --write keeps the tables under the device's
 name and the date.
 """
 
@@ -33,9 +33,10 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.work.work import bytes_moved, operations
 
-from . import gpu_models, gpu_tuning, report
-from .functions import chain, half_product, normalised, product, softmax
-from .gpu_tuning import Gain, gain
+from .. import report
+from ..subjects.functions import chain, half_product, normalised, product, softmax
+from . import models, tuning
+from .tuning import Gain, gain
 
 Array = np.ndarray
 TorchCall = Callable[..., Any]
@@ -264,16 +265,16 @@ def main() -> None:
         if name.startswith(TUNED):
             gains.append(tuned(name, found, options.tune))
             print(json.dumps(asdict(gains[-1])), flush=True)
-    models = []
-    for case in gpu_models.CASES if torch is not None and find_spec("transformers") else ():
+    engines = []
+    for case in models.CASES if torch is not None and find_spec("transformers") else ():
         if not options.names or any(part in case for part in options.names):
-            models.append(
-                gpu_models.measure(case, found, torch.seconds, torch.called, options.seconds)
+            engines.append(
+                models.measure(case, found, torch.seconds, torch.called, options.seconds)
             )
-            print(json.dumps(asdict(models[-1])), flush=True)
+            print(json.dumps(asdict(engines[-1])), flush=True)
     tables = [table(rows)]
-    tables += [gpu_tuning.table(gains)] if gains else []
-    tables += [gpu_models.table(models)] if models else []
+    tables += [tuning.table(gains)] if gains else []
+    tables += [models.table(engines)] if engines else []
     print("\n".join(tables))
     if options.write:
         device = "-".join(re.findall("[a-z0-9]+", found.devices[0].name.lower()))
@@ -291,7 +292,7 @@ def main() -> None:
             "conditions": about,
             "rows": [asdict(row) for row in rows],
             "tuned": [asdict(one) for one in gains],
-            "models": [asdict(one) for one in models],
+            "models": [asdict(one) for one in engines],
         }
         kept.with_suffix(".json").write_text(json.dumps(whole, indent=1) + "\n")
         lines = ", ".join(f"{key} {value}" for key, value in about.items())

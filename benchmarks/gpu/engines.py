@@ -1,6 +1,6 @@
 """Whole models as engines for a GPU, made without one.
 
-    python -m benchmarks.gpu_engines [NAME ...] [--arch sm_90a] [--emulate] [--write]
+    python -m benchmarks.gpu.engines [NAME ...] [--arch sm_90a] [--emulate] [--write]
 
 Each model is planned, scheduled by rule, proved and compiled for the architecture; the table says
 what a run launches, on how many streams, how much memory of the device it takes, and where the time
@@ -20,8 +20,8 @@ from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.codegen.cuda.streams import place_on_streams
 from tilewright.tir.text.size import bytes_text
 
-from . import report
-from .exported import NAMES, one_of, sample_of
+from .. import report
+from ..subjects.exported import NAMES, one_of, sample_of
 
 DEFAULT = ("squeezenet", "shufflenet")
 

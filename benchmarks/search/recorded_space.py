@@ -20,7 +20,7 @@ from tilewright.autotune.space.space import Point, Walk
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.trace.decisions import Question
 
-FOLDER = Path(__file__).parent / "results" / "spaces"
+FOLDER = Path(__file__).parents[1] / "results" / "spaces"
 VERSION = 1
 
 

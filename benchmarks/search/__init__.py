@@ -1,0 +1,1 @@
+"""Searches over recorded spaces, whose every point was timed; `python -m benchmarks.search`."""

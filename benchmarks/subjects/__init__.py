@@ -1,0 +1,1 @@
+"""What several benchmarks measure: functions, and models that were exported."""
