@@ -16,6 +16,7 @@ from ..tir.analysis.bounds import bounds
 from ..tir.analysis.linear import Linear, Ranges, expression, linear
 from ..tir.analysis.simplify import simplify
 from ..tir.buffer import Buffer, Load
+from ..tir.dim import Dim
 from ..tir.dtype import INT32
 from ..tir.expr import (
     Add,
@@ -63,6 +64,11 @@ class LaneAccess:
 
 def flat_offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
     """The distance of an element from the start of its buffer, in elements; scalar indices."""
+    if any(isinstance(extent, Dim) for extent in buffer.extents[1:]):  # strides of its own call
+        offset = indices[0]
+        for extent, item in zip(buffer.extents[1:], indices[1:], strict=True):
+            offset = add(mul(offset, extent if isinstance(extent, Dim) else index(extent)), item)
+        return offset
     offset: Expr = index(0)
     for stride, item in zip(buffer.strides, indices, strict=True):
         offset = add(offset, mul(item, index(stride)))

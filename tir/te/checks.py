@@ -27,7 +27,6 @@ def checked_shape(shape: object, name: str) -> tuple[Extent, ...]:
     """
     extents = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     found = tuple(e if isinstance(e, Dim) else checked_size(e, extents, name) for e in extents)
-    check_outermost(found, name)
     return found
 
 
