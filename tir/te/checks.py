@@ -17,7 +17,7 @@ from ..operand_checks import check_computable, check_same
 from ..reduce import Reduce
 from ..text.printer import print_expr
 from ..visit import free_vars, loads, walk
-from .dims import check_outermost, check_row
+from .dims import check_row
 
 
 def checked_shape(shape: object, name: str) -> tuple[Extent, ...]:
