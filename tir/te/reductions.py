@@ -52,6 +52,11 @@ class ReduceAxis(Var):
     extent: int = 1
     dim: Dim | None = None
 
+    @property
+    def size(self) -> Extent:
+        """How many points there are: a number, or the dim that decides it."""
+        return self.extent if self.dim is None else self.dim
+
     def __iter__(self) -> Never:
         raise IRTypeError(
             f"te: Python iterates over axis '{self.name}'; expected a reduction over it.",
