@@ -146,6 +146,20 @@ def test_every_size_is_right(make: Callable[[], PrimFunc], isa: str) -> None:
         compare(func, partial(kernel, threads=threads))
 
 
+def test_the_reference_knows_sums_of_nothing_of_which_some_are_read() -> None:
+    n = te.dim("n", 0, 3)
+    x = te.placeholder((3, n), "float32", name="X")
+    k = te.reduce_axis(n, name="k")
+    doubled = te.compute((3, n), lambda i, j: x[i, j] * 2.0, name="D")
+    sums = te.compute((3,), lambda i: te.sum(doubled[i, k], axis=k), name="S")
+    y = te.compute((1,), lambda i: sums[2 * i] + 1.0, name="Y")
+    func = te.func(x, y, name="last")
+    for size in (0, 2):
+        given = np.ones((3, size), np.float32)
+        assert reference(func, {"X": given}).compare([np.float32([2 * size + 1])])
+        assert not reference(func, {"X": given}).compare([np.float32([2 * size + 2])])
+
+
 def test_rows_lie_as_far_apart_as_the_call_says() -> None:
     source = build(matmul(), "c:scalar", verify="off").source
     assert "matmul(input A: float32[m, terms], input B: float32[terms, n]" in source

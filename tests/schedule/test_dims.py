@@ -191,6 +191,10 @@ def tiles_of_both(sch: Schedule) -> None:
     sch.parallel(b)
 
 
+def read_by_its_own_axes(sch: Schedule) -> None:
+    sch.reindex("S", "X")
+
+
 def closer(sch: Schedule) -> None:
     i, j, _ = sch.loops("C")
     i0, i1 = sch.split(i, (None, 4), tail="guard")
@@ -270,6 +274,8 @@ CASES: list[tuple[Callable[[], PrimFunc], Steps]] = [
     (product, closer),
     (shares, plain),
     (shares, row_by_row),
+    (shares, read_by_its_own_axes),
+    (columns, read_by_its_own_axes),
     (turned, plain),
     (turned, tiles_of_both),
     (two, plain),
