@@ -287,8 +287,8 @@ class _Drawing:
         rng = self.rng
         if isinstance(extent, Dim):
             same = [v for v, n in reach if n is extent]
-            below = [v for v, n in reach if most(n) <= extent.low]
-            return rng.choice(same or below or [te.const(0, "int64")])
+            under = [v for v, n in reach if most(n) <= extent.low]
+            return rng.choice(same or under or [te.const(0, "int64")])
         if extent and rng.random() < 0.03:
             kind = dtype(rng.choice(("int32", "int64", "uint8")))
             return self.bounded(self.fitted(reach, kind).expr, extent)
