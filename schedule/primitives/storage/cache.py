@@ -10,12 +10,11 @@ from random import Random
 
 from ....tir.analysis.simplify import provable
 from ....tir.buffer import Buffer, Load, array
-from ....tir.conditions import conjuncts
-from ....tir.dim import Dim, Extent
-from ....tir.expr import LT, Expr, Var
+from ....tir.conditions import dims_below
+from ....tir.expr import Expr, Var
 from ....tir.func import PrimFunc
 from ....tir.node import Node
-from ....tir.stmt import Alloc, Block, For, ForKind, IterVar, Role, Stmt, Store, elements_of
+from ....tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, Store, elements_of
 from ....tir.text.printer import print_expr
 from ....tir.visit import free_vars, replace_buffers, replace_stmt, substitute, transform
 from ...drawing import Arguments, NothingToTry, ScheduleView, draw_block, names_read
@@ -126,7 +125,8 @@ def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None = None)
     mentioned = frozenset[Var]().union(*(free_vars(item) for item in access))
     own = [it for it in reader.iters if it.var in mentioned]
     copy_name = unique_name(func, name or f"{buffer.name}_reindexed")
-    copy = array(copy_name, buffer.type, tuple(_extent(reader, it) for it in own))
+    ends = dims_below(reader.counts)
+    copy = array(copy_name, buffer.type, tuple(ends.get(it.var, it.domain) for it in own))
     element = tuple(it.var for it in own)
 
     def redirect(node: Node) -> Node:
@@ -142,14 +142,6 @@ def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None = None)
     nest, variables = _copy(copy_name, source, copy, fresh)
     changed = insert_beside(changed, anchor, nest, after=False)
     return Rewrite(changed.with_body(Alloc(copy, changed.body)), variables, (copy_name,))
-
-
-def _extent(block: Block, it: IterVar) -> Extent:
-    """How many values of an iteration variable a block combines: a number, or the dim that decides
-    it.
-    """
-    ends = (c.b for c in conjuncts(block.counts) if isinstance(c, LT) and c.a is it.var)
-    return next((end for end in ends if isinstance(end, Dim)), it.domain)
 
 
 def _check_stored(func: PrimFunc, tensor: Buffer) -> None:

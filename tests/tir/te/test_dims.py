@@ -12,6 +12,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.te import te
+from tilewright.tir.text.printer import print_expr
 from tilewright.tir.verify.verify import Stage, verify
 
 n = te.dim("n", 1, 40)
@@ -19,6 +20,7 @@ m = te.dim("m", np.int64(2), 8)  # type: ignore[arg-type]
 A = te.placeholder((n, 4), "float32", name="A")
 S = te.state((40, 4), "float32", name="S")
 J = te.placeholder((4,), "int64", name="J")
+J4 = te.placeholder((4,), "float32", name="table")
 
 
 def rows() -> PrimFunc:
@@ -123,6 +125,19 @@ REFUSALS: dict[Callable[[], object], str] = {
         "  Hint: te.placeholder((m, ...), ...) among the parameters of 'f'."
     ),
 }
+
+
+def test_a_check_of_indices_in_a_reduction_speaks_of_its_points_alone() -> None:
+    x, at = te.placeholder((n,), "float32", name="X"), te.placeholder((n,), "int64", name="at")
+    k = te.reduce_axis(n, name="k")
+    y = te.compute((1,), lambda i: te.sum(x[k] * J4[te.checked(at[k], 4)], axis=k), name="y")
+    func = te.func(x, at, J4, y, name="pick")
+    check = func.block("y_check")
+    assert print_expr(check.counts) == "vk < n"
+    table, ones = np.arange(4, dtype=np.float32), np.ones(2, np.float32)
+    (found, worst) = interpret(func, ones, np.array([3, 1], np.int64), table, checked=True)
+    assert found.tolist() == [4.0]
+    assert worst == 3
 
 
 @pytest.mark.parametrize("make", REFUSALS)
