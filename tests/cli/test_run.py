@@ -43,6 +43,25 @@ def test_inputs_come_from_a_file_and_outputs_go_to_one(tilewright: Command, tiny
         np.testing.assert_allclose(saved["classes"], expected["classes"], rtol=1e-4, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", *QUICK, "--save-outputs", "no/out.npz"),
+        ("run", *QUICK, "--save-engine", "no/out.npz"),
+        ("compile", "--target", "python", "-o", "no/out.npz"),
+    ],
+    ids=" ".join,
+)
+def test_what_has_no_folder_to_go_to_is_an_error_that_programs_read(
+    tilewright: Command, tiny: Path, command: tuple[str, ...]
+) -> None:
+    verb, *options = command
+    done = tilewright(verb, tiny, *options, "--json")
+    error = json.loads(done.out)["error"]
+    assert (done.code, error["exit"], error["code"]) == (2, 2, "output-parent")
+    assert "'no/out.npz' cannot be written: there is no folder 'no'" in error["message"]
+
+
 def test_a_single_input_may_come_from_npy(tilewright: Command, tiny: Path) -> None:
     np.save("in.npy", np.zeros((1, 3, 8, 8), np.float32))
     assert tilewright("run", tiny, *QUICK, "--load-inputs", "in.npy").code == 0
