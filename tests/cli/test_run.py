@@ -109,6 +109,15 @@ def test_latency_has_a_line_per_number_of_threads(tilewright: Command, tiny: Pat
     assert found["inputs"] == [{"name": "image", "dtype": "float32", "shape": [1, 3, 8, 8]}]
 
 
+def test_a_latency_table_says_where_the_median_is_not_known() -> None:
+    steady, vague = Timing(2e-3, 1.9e-3, 2.1e-3, (2e-3,)), Timing(2e-3, 1.6e-3, 2.1e-3, (2e-3,))
+    one, two = Latency(1, steady, None, None), Latency(2, vague, None, None)
+    assert "unreliable" not in latency_table([one])
+    assert latency_table([one, two]).splitlines()[-1] == (
+        "unreliable on 2 thread(s): the intervals are wide; is the machine busy?"
+    )
+
+
 def test_a_latency_table_leaves_out_what_nobody_knows() -> None:
     timing = Timing(2e-3, 1e-3, 3e-3, (2e-3,))
     full, bare = Latency(1, timing, 10**7, 50.0), Latency(1, timing, None, None)
