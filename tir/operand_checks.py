@@ -49,12 +49,12 @@ def _conversions(a: DType, b: DType) -> tuple[str, ...]:
     """How operands of two types come to have one."""
     if a.scalar == b.scalar:  # they differ in lanes, which no definition has
         return ()
-    kind = common_type(a, b)
-    if kind is None:
-        most = integer_range(INT64)[1]
-        return (f"te.cast(x, '{INT64}') converts both; what lies above {most} wraps around.",)
+    common = common_type(a, b)
+    kind = common or INT64
     which = "one of them" if kind in (a, b) else "both"
-    return (f"te.cast(x, '{kind}') converts {which}.",)
+    most = integer_range(INT64)[1]
+    loss = "" if common else f"; what lies above {most} wraps around"
+    return (f"te.cast(x, '{kind}') converts {which}{loss}.",)
 
 
 def check_numbers(operation: str, a: DType, b: DType) -> None:

@@ -157,7 +157,7 @@ def _not_loaded(shared: SharedObject, name: str, said: str, temporary: Path) -> 
     notes: tuple[str, ...] = (f"it was made by {shared.compiler}.",)
     hints: tuple[str, ...] = ()
     if _is_noexec(temporary):
-        # a file that the cache lost does not say what its folder allows
+        # where the cache lost the file, its folder is not what stood in the way
         places = {"TMPDIR": temporary}
         if shared.path is not None and shared.path.exists() and _is_noexec(shared.path.parent):
             places = {FOLDER_VARIABLE: shared.path.parent, **places}

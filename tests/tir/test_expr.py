@@ -203,6 +203,11 @@ REFUSALS: dict[Callable[[], object], str] = {
     ),
     lambda: X + W[0]: (
         "IRError: add: the operands have types int64 and uint64; expected one type. [expr-types]\n"
+        "  Hint: te.cast(x, 'int64') converts one of them; what lies above 9223372036854775807 "
+        "wraps around."
+    ),
+    lambda: N[0] + W[0]: (
+        "IRError: add: the operands have types int32 and uint64; expected one type. [expr-types]\n"
         "  Hint: te.cast(x, 'int64') converts both; what lies above 9223372036854775807 wraps "
         "around."
     ),
