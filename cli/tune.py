@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..tir.output_file import writing
 from ..tir.text.display import printable
 from .arguments import add_json, add_model, add_verb, described_by, shapes_of, whole
 from .errors import INTERRUPTED, OK, UsageError
@@ -185,7 +186,9 @@ def _event_lines(path: str | None) -> Iterator[Callable[[Mapping[str, object]], 
     if path is None:
         yield None
         return
-    with open(path, "a", encoding="utf-8", buffering=1) as file:
+    with writing(Path(path)):
+        opened = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (closed below)
+    with opened as file:
         yield lambda event: print(json.dumps(event), file=file)
 
 

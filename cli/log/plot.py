@@ -5,8 +5,10 @@ of the decisions, and a roofline.
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...tir.output_file import writing
 from ..errors import OK, UsageError
 from ..text import paragraph, working
 from .arguments import add_action, add_logs, add_output, read
@@ -42,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
             code="cli-log-picture",
         )
     known = read(arguments)
-    with working("drawing"):
+    with working("drawing"), writing(Path(output)):
         draw(known).savefig(output, dpi=150)
     print(paragraph("written", output))
     return OK

@@ -180,6 +180,17 @@ def test_without_a_gpu_a_search_for_one_does_not_begin(
     assert not log.exists()
 
 
+@pytest.mark.needs_cc
+def test_a_file_of_events_that_has_no_folder_is_refused_before_the_search(
+    tilewright: Command, tiny: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "never.jsonl"
+    done = tilewright("tune", tiny, "--log", log, "--events", "no/events.jsonl")
+    assert done.code == 2
+    assert "'no/events.jsonl' cannot be written: there is no folder 'no'" in done.err
+    assert not log.exists()
+
+
 def test_confirm_finishes_what_awaits_it_and_tries_nothing_new(
     tilewright: Command, tiny: Path, tuned: tuple[Path, Done], tmp_path: Path
 ) -> None:

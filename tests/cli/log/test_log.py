@@ -358,6 +358,22 @@ def test_prune_keeps_what_is_recommended(tilewright: Command, tmp_path: Path) ->
     )
 
 
+@pytest.mark.parametrize(
+    ("action", "output"), [("export", "a.csv"), ("html", "a.html"), ("plot", "a.svg")]
+)
+def test_an_output_needs_a_folder(
+    tilewright: Command, tmp_path: Path, action: str, output: str
+) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1, 2)
+    done = tilewright("log", action, log, "-o", f"no/{output}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(
+        f"OutputFileError: write: 'no/{output}' cannot be written: there is no folder 'no'; "
+        "expected a file in a folder. [output-parent]\n"
+        "  Hint: make the folder first, or name another one.\n"
+    )
+
+
 def test_html_is_one_page_that_loads_nothing(tilewright: Command, tmp_path: Path) -> None:
     log = written(tmp_path / "a<b.jsonl", 0, 1, 2)
     done = tilewright("log", "html", log, "-o", "a.html")
