@@ -40,7 +40,7 @@ def made(choice: int, n: int = 64, seconds: float = 1e-6) -> Trial:
 
 
 def resumed(*trials: Trial) -> Task:
-    task = Task(TuningSpace(scaled(64), TARGET, in_parts), 1, 0, print)
+    task = Task(TuningSpace(scaled(64), TARGET, in_parts), 1, 0, print, print)
     task.resume(contents([workload(64), workload(128), *trials]), made(0).conditions)
     return task
 
