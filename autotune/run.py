@@ -100,8 +100,9 @@ class Run:
         return None
 
     def _next_round(self, reason: str | None) -> ConfirmationRound | None:
-        """A process of a confirmation round: of one that is open, else of the function with the
-        largest potential saving whose search has settled, or all where the search has ended.
+        """A process of a confirmation round: of one that is open, else of a function that an
+        earlier search left undecided, else of that with the largest potential saving whose search
+        has settled, or all where the search has ended.
         """
         rounds = sum(isinstance(part, ConfirmationRound) for part in self._in_flight.values())
         if self._stop.is_set() or perf_counter() > self._deadline:
@@ -117,7 +118,7 @@ class Run:
             and not task.is_measuring
             and self._confirmed.get(task) != task.searched
         ]
-        for task in sorted(waiting, key=lambda task: -task.potential_saving):
+        for task in sorted(waiting, key=lambda one: (not one.is_undecided, -one.potential_saving)):
             self._confirmed[task] = task.searched
             self._left_over.discard(task)
             part = task.confirmation()

@@ -14,7 +14,7 @@ from time import perf_counter
 from ..schedule.errors import ScheduleError
 from ..schedule.trace.trace import Trace
 from ..tir.errors import TilewrightError
-from .log.choice import finalists
+from .log.choice import choose, finalists
 from .log.disturbance import drift_of
 from .log.file import Contents, LogWriter
 from .log.record import Conditions, Trial, Workload
@@ -222,6 +222,11 @@ class Task:
     def finalists(self) -> tuple[Trial, ...]:
         """The trials that await a confirmation round."""
         return finalists([trial for trial in self.history if trial.rule == self.space.name])
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether a busy machine disturbed its confirmation."""
+        return choose(self.history).state == "undecided"
 
     @property
     def potential_saving(self) -> float:

@@ -265,7 +265,7 @@ def _title(summaries: Sequence[TuningSummary]) -> str:
     if len(summaries) > 1:
         return f"{len(summaries)} functions on {settings[0]}{more}{below}"
     (one,) = summaries
-    gain = "" if one.choice.gain is None else f", gain {one.choice.gain:.2f}, {one.choice.state}"
+    gain = "" if one.choice.gain is None else f", gain {one.choice.gain:.2f}, {one.choice}"
     return f"{one.label}: {len(one.trials)} trials{gain}\n{settings[0]}{below}"
 
 

@@ -157,21 +157,22 @@ def test_check_says_kernel_by_kernel_what_a_log_covers(
     assert done.code == 1
     count = len(functions)
     _, model, heads, *rows = done.out.splitlines()
-    assert model == f"model      kernels {count}: tuned 1, similar 1, default {count - 2}"
+    assert model == f"model      kernels {count}: similar 1, default {count - 1}; 1 in the log"
     assert heads.split() == ["kernel", "places", "schedule", "why"]
     told = {row.split()[0]: " ".join(row.split()[2:]) for row in rows}
-    assert told[functions[0].name] == "tuned"
+    assert told[functions[0].name] == "default"
     assert told[functions[1].name].startswith("similar CPU 'another CPU', not '")
     assert told[functions[2].name] == "default the log has no trial of it"
     report = json.loads(tilewright("log", "check", tiny, "--log", log, "--json").out)
-    assert report["coverage"] == {"tuned": 1, "similar": 1, "default": count - 2}
+    assert report["coverage"] == {"similar": 1, "default": count - 1}
+    assert [one["kernel"] for one in report["kernels"] if one["tuned"]] == [functions[0].name]
     assert len(report["kernels"]) == count
     tuned(log, functions[1:], here)
     done = tilewright("log", "check", tiny, "--log", log)
     assert done.code == 0
-    assert f"kernels {count}: tuned {count}\n" in done.out
+    assert f"kernels {count}: default {count}; {count} in the log\n" in done.out
     done = tilewright("compile", tiny, "--log", log, "--require-tuned", "--json")
-    assert json.loads(done.out)["coverage"] == {"tuned": count}
+    assert json.loads(done.out)["coverage"] == {"default": count}
 
 
 def test_check_takes_no_log_for_a_model(tilewright: Command, tmp_path: Path) -> None:
