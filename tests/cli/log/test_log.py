@@ -18,6 +18,7 @@ from tilewright.autotune.errors import LogError
 from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter, read_log
 from tilewright.autotune.log.record import Conditions, Workload
+from tilewright.autotune.report.pictures import STEPS
 from tilewright.cli.log.log import ACTIONS
 from tilewright.graph.plan.tasks import taken
 from tilewright.graph.samples.samples import tiny_model
@@ -247,12 +248,29 @@ def test_plot_draws_a_picture(tilewright: Command, tmp_path: Path) -> None:
     done = tilewright("log", "plot", log, "-o", "a.svg")
     assert (done.code, done.out) == (0, "written    a.svg\n")
     assert "<svg" in Path("a.svg").read_text()
+    assert done.err == ""
     done = tilewright("log", "plot", log, "-o", "a.txt")
     assert done.code == 2
     assert done.err == (
         "UsageError: log plot: 'a.txt' is no picture; expected a file in .png, .svg, .pdf. "
         "[cli-log-picture]\n"
     )
+
+
+def test_plot_names_what_takes_its_time_on_a_terminal(
+    tilewright: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, stream = written(tmp_path / "a.jsonl", 0, 1, 2), io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    assert tilewright("log", "plot", log, "-o", "a.svg").code == 0
+    steps = (f"reading {log}", *STEPS, "writing a.svg")
+    shown = stream.getvalue()
+    places = [shown.index(f"{step} ") for step in steps]
+    assert places == sorted(places)
+    assert "83%" in shown  # the last of six has begun
 
 
 def test_a_missing_log_is_a_usage_error(tilewright: Command) -> None:
