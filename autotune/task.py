@@ -104,6 +104,7 @@ class Task:
         self._again: dict[str, Candidate] = {}  # by their traces: disturbed, to be measured again
         self._disturbed: dict[str, Candidate] = {}  # the same, until the machine is calm
         self._repeated = set[str]()
+        self._improvement: ExpectedImprovement | None = None  # known, until something is tried
         self._keep = keep
         self._report = report
         self._strategy = strategy
@@ -121,6 +122,7 @@ class Task:
         alone.sort(key=lambda trial: drift_of(trial) == 0)  # of a candidate the calm trial counts
         self._done = {_key(trial.trace): trial for trial in alone}
         self._by_source = {trial.source: trial for trial in alone if trial.source}
+        self._improvement = None
         early = similar_walks(self.workload, self.space.name, Setting.of(here), known)
         self.search = make_strategy(
             self.space, self._strategy, seed=self._subject.seed, early=early
@@ -169,7 +171,12 @@ class Task:
         """What further trials promise."""
         if self._again:
             return REPETITION
-        return NOTHING_LEFT if self.is_exhausted else self.search.expected_improvement()
+        if self.is_exhausted:
+            return NOTHING_LEFT
+        if self._improvement is None:
+            with cpu_lock().building():
+                self._improvement = self.search.expected_improvement()
+        return self._improvement
 
     @property
     def _fastest(self) -> float | None:
@@ -182,7 +189,9 @@ class Task:
         at = place.conditions(self.space.target)
         began = perf_counter()
         again = [self._again.pop(key) for key in list(self._again)[:most]]
-        proposed = again or self.search.propose(most)
+        with cpu_lock().building():  # a strategy fits models: not beside what is timed
+            proposed = again or self.search.propose(most)
+        self._improvement = None
         place.clock.add("search", perf_counter() - began)
         self.is_exhausted = not proposed and not self._in_flight
         batch: list[LoweredCandidate] = []
@@ -314,6 +323,7 @@ class Task:
     def _tell(self, candidate: Candidate, trial: Trial) -> None:
         """Record a trial of the search, and report it to the strategy."""
         self._record(trial)
+        self._improvement = None
         self._done[_key(candidate.schedule.trace)] = trial
         self.search.tell(candidate, trial.seconds)
         self._note_disturbance(candidate, trial)
