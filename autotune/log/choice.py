@@ -31,7 +31,6 @@ FINALISTS = 4  # of a session, beside the default
 NEAR = 1.1  # a candidate slower than this many times the default is no finalist
 
 State = Literal["default", "candidate", "confirmed", "undecided"]
-STATES: tuple[State, ...] = ("default", "candidate", "confirmed", "undecided")
 
 
 @dataclass(frozen=True, slots=True)
