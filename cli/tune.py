@@ -224,16 +224,17 @@ def _text(result: TuneResult, model: ModelTasks, arguments: argparse.Namespace) 
     if len(pairs) > _SHOWN:
         lines.append(f"and {len(pairs) - _SHOWN} more functions")
     same = _same_arguments(arguments)
-    if result.awaiting:
-        count = len(result.awaiting)
-        functions = f"{count} functions have" if count > 1 else "one function has"
-        lines.append(
-            paragraph(
-                "pending",
-                f"{functions} candidates that are not confirmed yet",
-                f"tilewright tune {same} --confirm",
-            )
-        )
+    undecided = sum(one.choice.state == "undecided" for one in result.awaiting)
+    pending = len(result.awaiting) - undecided
+    confirm = f"tilewright tune {same} --confirm"
+    if undecided:
+        functions = f"{undecided} functions" if undecided > 1 else "one function"
+        cause = f"the machine was busy during the confirmation of {functions}"
+        lines.append(paragraph("undecided", f"{cause}: the default is taken until then", confirm))
+    if pending:
+        functions = f"{pending} functions have" if pending > 1 else "one function has"
+        text = f"{functions} candidates that are not confirmed yet"
+        lines.append(paragraph("pending", text, confirm))
     lines.append(paragraph("go on", f"tilewright tune {same}"))
     lines.append(paragraph("covered", f"tilewright log check {same}"))
     lines.append(paragraph("use", f"tilewright compile {same}"))
@@ -311,6 +312,7 @@ def _json(result: TuneResult, model: ModelTasks) -> dict[str, object]:
                 "default_seconds": found.default_time,
                 "seconds": found.seconds,
                 "state": found.choice.state,
+                "why": found.choice.why,
                 "awaiting": len(found.choice.awaiting),
                 "nodes": task.nodes,
                 "decisions": None

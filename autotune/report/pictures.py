@@ -4,7 +4,7 @@ questions, and a roofline. Needs the extra `plots`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+STEPS = ("the search", "the cost model", "what matters", "the roofline")  # of a figure
 _LINEAR_RANGE = 8.0  # the ratio of times beyond which a scale is logarithmic
 SIZE = (12.0, 8.5)  # inches
 _LABEL = 24  # characters in a legend
@@ -36,11 +37,15 @@ _PLAIN, _LIMIT, _GRID = "0.6", "0.35", "0.9"  # grey
 _THIN = 0.8
 
 
-def draw(known: Contents, title: str = "") -> Figure:
+def draw(
+    known: Contents, title: str = "", begin: Callable[[str], object] = lambda step: None
+) -> Figure:
     """Draw four plots of all functions of a log; of a single function, with every trial.
 
+    begin: called with each of `STEPS` as it begins.
     Raises: TuneError where nothing ran, or matplotlib is missing.
     """
+    begin(STEPS[0])
     figure_of = _figure_class()
     summaries = [one for one in summarise(known) if one.choice.best is not None]
     if not summaries:
@@ -49,8 +54,11 @@ def draw(known: Contents, title: str = "") -> Figure:
     figure = figure_of(figsize=SIZE, layout="constrained")
     curve, fit, weight, roof = (figure.add_subplot(2, 2, n) for n in range(1, 5))
     draw_curves(curve, summaries)
+    begin(STEPS[1])
     draw_fit(fit, _fits(summaries, texts))
+    begin(STEPS[2])
     draw_importance(weight, summaries)
+    begin(STEPS[3])
     draw_roofline(roof, summaries, texts)
     figure.suptitle(title or _title(summaries), fontsize="medium")
     return figure
@@ -265,7 +273,7 @@ def _title(summaries: Sequence[TuningSummary]) -> str:
     if len(summaries) > 1:
         return f"{len(summaries)} functions on {settings[0]}{more}{below}"
     (one,) = summaries
-    gain = "" if one.choice.gain is None else f", gain {one.choice.gain:.2f}, {one.choice.state}"
+    gain = "" if one.choice.gain is None else f", gain {one.choice.gain:.2f}, {one.choice}"
     return f"{one.label}: {len(one.trials)} trials{gain}\n{settings[0]}{below}"
 
 
