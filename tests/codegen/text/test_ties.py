@@ -15,6 +15,7 @@ from tilewright.codegen.text.marked import MarkedText
 from tilewright.codegen.text.ties import Places, ties
 from tilewright.driver.lower import choose_schedule
 from tilewright.schedule.schedule import Schedule
+from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.stmt import Store
 from tilewright.tir.target.target import Target
@@ -22,6 +23,7 @@ from tilewright.tir.text.nest import LoopPlace, Place, places
 
 from ...driver.golden_kernels import GOLDEN
 from ...driver.kernels import KERNELS
+from ...schedule.grids import products_of_warps
 
 AVX2 = Target.parse("c:avx2")
 H100 = Target.parse("cuda:sm_90a")
@@ -30,16 +32,16 @@ H100 = Target.parse("cuda:sm_90a")
 # in parts, tails of all kinds, tensors that share memory, calls, scans
 ON_CPU = (
     *("rule_matmul", "rule_convolution", "rule_softmax", "rule_winograd", "rule_attention"),
+    *("tracer", "tails_and_threads", "four_lanes", "rolling_buffer", "rows_apart", "extern"),
     *(
-        "tracer",
-        "tails_and_threads",
-        "four_lanes",
-        "rolling_buffer",
-        "rows_apart",
-        "extern",
         "scan",
+        "dots_of_bytes",
+        "layer_norm",
+        "extremes",
+        "argmax_in_parts",
+        "several_outputs",
+        "gathered_in_a_sum",
     ),
-    *("layer_norm", "extremes", "argmax_in_parts", "several_outputs", "gathered_in_a_sum"),
 )
 ON_GPU = ("matmul", "convolution", "softmax", "winograd", "attention", "norm", "elementwise")
 
@@ -114,6 +116,20 @@ def tiled() -> Schedule:
     return sch
 
 
+def of_warps() -> Schedule:
+    """A product by tensor cores."""
+    a = te.placeholder((16, 64), "float16", name="A")
+    b = te.placeholder((64, 16), "float16", name="B")
+    k = te.reduce_axis(64, name="k")
+
+    def term(i: Expr, j: Expr) -> Expr:
+        return te.cast(a[i, k], "float32") * te.cast(b[k, j], "float32")
+
+    c = te.compute((16, 16), lambda i, j: te.sum(term(i, j), axis=k), name="C")
+    steps = products_of_warps("mma_m16n8k16_f16", 16, warps=(1, 1), tiles=(1, 2), transposed=False)
+    return Schedule(te.func(a, b, c, name="product"), H100).apply(steps)
+
+
 def test_loops_threads_vectors_and_copies_are_tied_to_their_lines() -> None:
     assert Tied(centred(), AVX2).shown() == [
         "for i in range(6  <-  for, }",
@@ -155,13 +171,23 @@ def test_registers_are_tied_to_the_block_that_computes_them_and_to_the_one_that_
 
 @cache
 def tied(name: str, target: Target) -> Tied:
-    func = KERNELS[name]() if target.has_grid else GOLDEN[name].make()
-    steps = None if target.has_grid else GOLDEN[name].steps
-    return Tied(func if steps is None else Schedule(func).apply(steps), target)
+    if name == "warps":
+        return Tied(of_warps(), target)
+    if target.has_grid:
+        return Tied(KERNELS[name](), target)
+    golden = GOLDEN[name]
+    func = golden.make()
+    return Tied(func if golden.steps is None else Schedule(func).apply(golden.steps), target)
+
+
+def on_cpu(name: str) -> Target:
+    """The target of a golden kernel: AVX2, unless it needs more."""
+    return GOLDEN[name].target("avx512") if GOLDEN[name].feature else AVX2
 
 
 EVERY = [
-    *(pytest.param(name, AVX2, id=name) for name in ON_CPU),
+    *(pytest.param(name, on_cpu(name), id=name) for name in ON_CPU),
+    pytest.param("warps", H100, id="warps-gpu"),
     *(pytest.param(name, H100, id=f"{name}-gpu") for name in ON_GPU),
 ]
 
@@ -204,6 +230,14 @@ def test_the_head_of_a_loop_is_tied_to_loops_of_its_name(name: str, target: Targ
             name_of_loop = "" if loop is None else re.sub(r"_\d+$", "", loop[1])
             assert head is not None
             assert head[1].startswith(name_of_loop), line
+
+
+def test_both_sides_of_a_condition_belong_to_it() -> None:
+    found = tied("rule_matmul", AVX2)
+    lines = list(zip(found.lines, found.ties, strict=True))
+    (other,) = dict.fromkeys(ties_ for line, ties_ in lines if "} else {" in line)
+    assert other
+    assert other in [ties_ for line, ties_ in lines if " if (" in line]
 
 
 def test_barriers_prefetches_and_what_stands_around_the_body_are_tied_to_nothing() -> None:
