@@ -33,15 +33,8 @@ H100 = Target.parse("cuda:sm_90a")
 ON_CPU = (
     *("rule_matmul", "rule_convolution", "rule_softmax", "rule_winograd", "rule_attention"),
     *("tracer", "tails_and_threads", "four_lanes", "rolling_buffer", "rows_apart", "extern"),
-    *(
-        "scan",
-        "dots_of_bytes",
-        "layer_norm",
-        "extremes",
-        "argmax_in_parts",
-        "several_outputs",
-        "gathered_in_a_sum",
-    ),
+    *("scan", "dots_of_bytes", "layer_norm", "extremes", "argmax_in_parts", "several_outputs"),
+    "gathered_in_a_sum",
 )
 ON_GPU = ("matmul", "convolution", "softmax", "winograd", "attention", "norm", "elementwise")
 
@@ -230,6 +223,15 @@ def test_the_head_of_a_loop_is_tied_to_loops_of_its_name(name: str, target: Targ
             name_of_loop = "" if loop is None else re.sub(r"_\d+$", "", loop[1])
             assert head is not None
             assert head[1].startswith(name_of_loop), line
+
+
+def test_an_instruction_of_a_warp_is_tied_to_its_block() -> None:
+    found = tied("warps", H100)
+    lines = list(zip(found.lines, found.ties, strict=True))
+    calls = [ties_ for line, ties_ in lines if line.startswith("        tw_mma_")]
+    assert calls
+    for ties_ in calls:
+        assert any("with init():" in found.text_of(place) for place in ties_)
 
 
 def test_both_sides_of_a_condition_belong_to_it() -> None:
