@@ -233,9 +233,9 @@ class _FunctionWriter(Statements[Vectors]):
         ):  # a chain of them may be longer than Python's stack
             stmt = self.allocations(stmt) if isinstance(stmt, Alloc) else self._let(stmt)
         with self.lines.marked(stmt):
-            self._simple(stmt)
+            self._statement(stmt)
 
-    def _simple(self, stmt: Stmt) -> None:
+    def _statement(self, stmt: Stmt) -> None:
         match stmt:
             case Seq():
                 for child in stmt.body:

@@ -219,9 +219,9 @@ class _KernelWriter(Statements[CudaVectors]):
         if not isinstance(stmt, Seq | For | WarpSum):
             self.warp_sums.forget()
         with self.lines.marked(stmt):
-            self._marked(stmt, missing)
+            self._statement(stmt, missing)
 
-    def _marked(self, stmt: Stmt, missing: frozenset[str]) -> None:
+    def _statement(self, stmt: Stmt, missing: frozenset[str]) -> None:
         match stmt:
             case Seq():
                 for first, group in groupby(
