@@ -172,11 +172,31 @@ def _draw_roofs(axes: Axes, summaries: Sequence[TuningSummary], ends: tuple[floa
     for level, speed in found.bandwidths.items():
         axes.plot([low, top / speed], [low * speed, top], color=_LIMIT, linewidth=_THIN)
         text = f"{level} {speed:.0f} GB/s"
-        axes.annotate(text, (low, low * speed), ha="left", va="bottom", fontsize="small")
+        _note(axes, text, (low, low * speed), (8, 0), ha="left", va="center")
+    if found.peaks:
+        axes.set_ylim(top=2 * top)  # room for what is said of the highest
     for name, peak in found.peaks.items():
         axes.plot([low, high], [peak, peak], color=_LIMIT, linewidth=_THIN)
         text = f"{name} {peak:.0f} GFLOP/s".strip()
-        axes.annotate(text, (high, peak), ha="right", va="bottom", fontsize="small")
+        _note(axes, text, (high, peak), (0, 1), ha="right", va="bottom")
+
+
+def _note(
+    axes: Axes,
+    text: str,
+    place: tuple[float, float],
+    moved: tuple[int, int],
+    *,
+    ha: Literal["left", "right"],
+    va: Literal["bottom", "center", "top"],
+) -> None:
+    """A small text beside a place, on a ground of its own: it hides what it would be struck by.
+    moved: in points, to the right and upwards.
+    """
+    ground = {"facecolor": axes.get_facecolor(), "edgecolor": "none", "alpha": 0.8, "pad": 1.0}
+    axes.annotate(
+        text, place, moved, textcoords="offset points", ha=ha, va=va, fontsize="small", bbox=ground
+    )
 
 
 def _draw_shares(axes: Axes, one: TuningSummary, searched: Sequence[Trial]) -> None:
@@ -212,7 +232,7 @@ def _draw_trials(axes: Axes, trials: Sequence[Trial], choice: ScheduleChoice) ->
     if default is not None:
         axes.axhline(1e6 * default, color=_LIMIT, linewidth=_THIN, linestyle="--")
         text = f"default {seconds_text(default)}"
-        axes.annotate(text, (1, 1e6 * default), ha="left", va="bottom", fontsize="small")
+        _note(axes, text, (len(trials), 1e6 * default), (0, 2), ha="right", va="bottom")
     least = _least_so_far(trials)
     axes.step(range(1, len(least) + 1), [1e6 * s for s in _floats(least)], where="post")
     assert choice.seconds is not None
@@ -220,7 +240,7 @@ def _draw_trials(axes: Axes, trials: Sequence[Trial], choice: ScheduleChoice) ->
     if choice.best is not choice.default:
         place = (len(least), 1e6 * choice.seconds)
         text = f"{choice} {seconds_text(choice.seconds)}"
-        axes.annotate(text, place, ha="right", va="top", fontsize="small")
+        _note(axes, text, place, (-6, -5), ha="right", va="top")
     axes.margins(y=0.1)
     failed = [n for n, trial in enumerate(trials, 1) if trial.seconds is None]
     if failed:
