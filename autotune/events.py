@@ -68,6 +68,7 @@ class EventStream:
                 key=key,
                 function=self._names.get(key, ""),
                 state=after.state,
+                why=after.why,
                 seconds=after.seconds,
                 default_seconds=after.default_seconds,
                 awaiting=len(after.awaiting),

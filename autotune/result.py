@@ -102,8 +102,11 @@ class TuneResult:
     def ending(self) -> str:
         """Why the search ended, what was disturbed or awaits confirmation, and how to go on."""
         lines = [f"ended: {self.stopped_because}", busy_text(self.history)]
-        if self.awaiting:
-            lines.append(f"not confirmed yet: {', '.join(f.func.name for f in self.awaiting)}")
+        undecided = [one for one in self.awaiting if one.choice.state == "undecided"]
+        waiting = [one for one in self.awaiting if one.choice.state != "undecided"]
+        if waiting:
+            lines.append(f"not confirmed yet: {', '.join(one.func.name for one in waiting)}")
+        lines += [f"undecided: {one.func.name}: {one.choice.why}" for one in undecided]
         if self.log is not None:
             lines.append(f"kept: every trial, in '{self.log}'; the same call goes on from there")
         return "\n".join(filter(None, lines))

@@ -48,7 +48,7 @@ class Run:
         self._in_flight: dict[Future[Reply], Batch | ConfirmationRound] = {}
         self._open: list[ConfirmationRound] = []
         self._left_over = {task for task in tasks if task.finalists}  # by an earlier search
-        self._confirmed: dict[Task, int] = {}  # the number of its candidates at its last round
+        self._confirmed: dict[Task, int] = {}  # the number of its trials at its last round
 
     def search(self) -> str:
         """Confirm what an earlier search left, then search all functions, most promising first.
@@ -100,8 +100,9 @@ class Run:
         return None
 
     def _next_round(self, reason: str | None) -> ConfirmationRound | None:
-        """A process of a confirmation round: of one that is open, else of the function with the
-        largest potential saving whose search has settled, or all where the search has ended.
+        """A process of a confirmation round: of one that is open, else of a function that an
+        earlier search left undecided, else of that with the largest potential saving whose search
+        has settled, or all where the search has ended.
         """
         rounds = sum(isinstance(part, ConfirmationRound) for part in self._in_flight.values())
         if self._stop.is_set() or perf_counter() > self._deadline:
@@ -115,10 +116,10 @@ class Run:
             for task in self._tasks
             if (reason or task in self._left_over or task.is_settled)
             and not task.is_measuring
-            and self._confirmed.get(task) != task.tried
+            and self._confirmed.get(task) != task.searched
         ]
-        for task in sorted(waiting, key=lambda task: -task.potential_saving):
-            self._confirmed[task] = task.tried
+        for task in sorted(waiting, key=lambda one: (not one.is_undecided, -one.potential_saving)):
+            self._confirmed[task] = task.searched
             self._left_over.discard(task)
             part = task.confirmation()
             if part is not None:
@@ -131,7 +132,11 @@ class Run:
         finished, _ = wait(self._in_flight, None if left == inf else left, FIRST_COMPLETED)
         for future in finished:
             part = self._in_flight.pop(future)
-            part.take(future.result())
+            reply = future.result()
+            part.take(reply)
+            if reply.is_calm:
+                for task in self._tasks:
+                    task.repeat_disturbed()
             if isinstance(part, ConfirmationRound) and not part.state.is_over:
                 self._open.append(part)
         return bool(finished) or not self._in_flight

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from threading import Event
 
@@ -55,10 +56,11 @@ class Session:
         self._stop = options.stop or Event()
         self._events = None if options.events is None else EventStream(options.events)
         self._writer: LogWriter | None = None
+        self._unreported = deque[Trial]()
         self._clock = Clock()
         spaces = [(TuningSpace(func, self.target, options.rule), count) for func, count in pairs]
         self._tasks = [
-            Task(space, count, options.seed, self._keep, options.strategy)
+            Task(space, count, options.seed, self._keep, self._report, options.strategy)
             for space, count in spaces
         ]
 
@@ -83,6 +85,9 @@ class Session:
                 open_log(self._writer, self._tasks, () if known is None else known.workloads)
             self._clock = place.clock
             reason = Run(self._tasks, place, options, self._stop, self._began).search()
+            while self._unreported:  # where it was interrupted between two reports
+                with suppress(KeyboardInterrupt):
+                    self._report()
         result = self.result(reason)
         if self._events is not None:
             self._events.ended(result)
@@ -117,13 +122,20 @@ class Session:
             tried = sum(task.tried for task in self._tasks)
             on_resume(sorted(trials, key=lambda trial: trial.time), tried)
 
-    def _keep(self, trial: Trial) -> None:
+    def _keep(self, trials: Sequence[Trial]) -> None:
+        """Write trials to the log, all of them or none."""
         if self._writer is not None:
-            self._writer.append(trial)
-        if self._options.callback is not None:
-            self._options.callback(trial)
-        if self._events is not None:
-            self._events.trial(trial)
+            self._writer.append(*trials)
+        self._unreported.extend(trials)
+
+    def _report(self) -> None:
+        """Report the trials that were kept."""
+        while self._unreported:
+            trial = self._unreported.popleft()
+            if self._events is not None:
+                self._events.trial(trial)
+            if self._options.callback is not None:
+                self._options.callback(trial)
 
     def _note(self, text: str) -> None:
         """Report what the search waits for."""

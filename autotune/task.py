@@ -14,7 +14,8 @@ from time import perf_counter
 from ..schedule.errors import ScheduleError
 from ..schedule.trace.trace import Trace
 from ..tir.errors import TilewrightError
-from .log.choice import finalists
+from .log.choice import choose, finalists
+from .log.disturbance import drift_of
 from .log.file import Contents, LogWriter
 from .log.record import Conditions, Trial, Workload
 from .log.setting import Setting
@@ -25,13 +26,13 @@ from .measure.lowering import LoweredCandidate, write
 from .measure.measurement import Subject, same_code
 from .places.confirmation import Confirmation, rounds_of
 from .places.places import Place
-from .search.expected_improvement import NOTHING_LEFT, ExpectedImprovement
+from .search.expected_improvement import NOTHING_LEFT, REPETITION, ExpectedImprovement
 from .search.sharing import expected_saving
 from .search.strategies import DEFAULT, make_strategy
 from .space.decisions import GuidedWalk, decisions_of
 from .space.space import Candidate, TuningSpace
 
-Keep = Callable[[Trial], None]
+Keep = Callable[[Sequence[Trial]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,17 @@ class Task:
     """The search for one function. count: how often a model runs it."""
 
     def __init__(
-        self, space: TuningSpace, count: int, seed: int, keep: Keep, strategy: str = DEFAULT
+        self,
+        space: TuningSpace,
+        count: int,
+        seed: int,
+        keep: Keep,
+        report: Callable[[], None],
+        strategy: str = DEFAULT,
     ) -> None:
-        """keep: called with every trial; strategy: by name."""
+        """keep: writes trials to the log, all of them or none; report: tells others what was kept,
+        once it is part of the history; strategy: by name.
+        """
         self.space = space
         self.count = count
         self.workload = Workload.of(space.func)
@@ -92,7 +101,12 @@ class Task:
         self._twins: list[
             LoweredCandidate
         ] = []  # candidates whose code is being measured for another one
+        self._again: dict[str, Candidate] = {}  # by their traces: disturbed, to be measured again
+        self._disturbed: dict[str, Candidate] = {}  # the same, until the machine is calm
+        self._repeated = set[str]()
+        self._improvement: ExpectedImprovement | None = None  # known, until something is tried
         self._keep = keep
+        self._report = report
         self._strategy = strategy
 
     def resume(self, known: Contents, here: Conditions) -> None:
@@ -105,8 +119,10 @@ class Task:
             if trial.workload == self.workload.key and trial.conditions == here
         ]
         alone = [trial for trial in self.history if not trial.method.session]
+        alone.sort(key=lambda trial: drift_of(trial) == 0)  # of a candidate the calm trial counts
         self._done = {_key(trial.trace): trial for trial in alone}
         self._by_source = {trial.source: trial for trial in alone if trial.source}
+        self._improvement = None
         early = similar_walks(self.workload, self.space.name, Setting.of(here), known)
         self.search = make_strategy(
             self.space, self._strategy, seed=self._subject.seed, early=early
@@ -117,11 +133,31 @@ class Task:
                 candidate = self.space.candidate_at(walk)
                 if candidate.schedule.trace == trial.trace:
                     self.search.tell(candidate, trial.seconds)
+                    self._note_disturbance(candidate, trial)
+        self.repeat_disturbed()
+
+    def repeat_disturbed(self) -> None:
+        """Measure again, before new candidates, what was measured on a busy machine: each once in
+        a search. To be called when the machine is calm.
+        """
+        for key, candidate in self._disturbed.items():
+            self._again[key] = candidate
+            self._repeated.add(key)
+            self._by_source.pop(self._done[key].source, None)
+        self._disturbed.clear()
 
     @property
     def tried(self) -> int:
-        """The number of candidates that were tried, in a resumed log too, or are being measured."""
-        return len(self._done) + len(self._in_flight) + len(self._twins)
+        """The number of candidates that were tried, in a resumed log too, or are being measured;
+        without those that will be measured again.
+        """
+        counted = (self._done.keys() - self._again.keys()) | self._in_flight.keys()
+        return len(counted) + len(self._twins)
+
+    @property
+    def searched(self) -> int:
+        """The number of trials of the search, without those of confirmation rounds."""
+        return sum(not trial.method.session for trial in self.history)
 
     @property
     def expected_saving(self) -> float:
@@ -133,7 +169,14 @@ class Task:
     @property
     def expected_improvement(self) -> ExpectedImprovement:
         """What further trials promise."""
-        return NOTHING_LEFT if self.is_exhausted else self.search.expected_improvement()
+        if self._again:
+            return REPETITION
+        if self.is_exhausted:
+            return NOTHING_LEFT
+        if self._improvement is None:
+            with cpu_lock().building():
+                self._improvement = self.search.expected_improvement()
+        return self._improvement
 
     @property
     def _fastest(self) -> float | None:
@@ -145,12 +188,15 @@ class Task:
         """At most so many new candidates to measure; None where there is none."""
         at = place.conditions(self.space.target)
         began = perf_counter()
-        proposed = self.search.propose(most)
+        again = [self._again.pop(key) for key in list(self._again)[:most]]
+        with cpu_lock().building():  # a strategy fits models: not beside what is timed
+            proposed = again or self.search.propose(most)
+        self._improvement = None
         place.clock.add("search", perf_counter() - began)
         self.is_exhausted = not proposed and not self._in_flight
         batch: list[LoweredCandidate] = []
         for candidate in proposed:
-            written = self._write_new(candidate, at)
+            written = self._write_new(candidate, at, is_new=not again)
             if written is not None:
                 for name, seconds in written.seconds:
                     place.clock.add(name, seconds)
@@ -166,10 +212,10 @@ class Task:
             del self._in_flight[_key(one.candidate.schedule.trace)]
             trial = self._subject.trial(one, result, reply.conditions)
             self._by_source[one.source] = trial
-            self._tell(one.candidate, self._record(trial))
+            self._tell(one.candidate, trial)
         for twin in [twin for twin in self._twins if twin.source in self._by_source]:
             self._twins.remove(twin)
-            self._tell(twin.candidate, self._record(same_code(self._by_source[twin.source], twin)))
+            self._tell(twin.candidate, same_code(self._by_source[twin.source], twin))
 
     @property
     def is_settled(self) -> bool:
@@ -185,6 +231,11 @@ class Task:
     def finalists(self) -> tuple[Trial, ...]:
         """The trials that await a confirmation round."""
         return finalists([trial for trial in self.history if trial.rule == self.space.name])
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether a busy machine disturbed its confirmation."""
+        return choose(self.history).state == "undecided"
 
     @property
     def potential_saving(self) -> float:
@@ -223,27 +274,35 @@ class Task:
         return self._subject.job(written, rounds_of(seconds), bar=None, is_final=True)
 
     def record_confirmation(self, done: ConfirmationRound, at: Conditions) -> None:
-        """Record the results of a confirmation round."""
+        """Record the results of a confirmation round: all of them or none, since a part of a
+        session would compare less than what took part in it.
+        """
         session, state = secrets.token_hex(8), done.state
-        for one, result, count in zip(done.written, state.results, state.processes, strict=True):
-            self._record(self._subject.trial(one, result, at, session, count))
+        each = zip(done.written, state.results, state.processes, strict=True)
+        trials = [self._subject.trial(one, got, at, session, count) for one, got, count in each]
+        self._record(*trials)
 
-    def _write_new(self, candidate: Candidate, at: Conditions) -> LoweredCandidate | None:
-        """Write a candidate that must be measured; skip known ones, reporting their result."""
+    def _write_new(
+        self, candidate: Candidate, at: Conditions, *, is_new: bool
+    ) -> LoweredCandidate | None:
+        """Write a candidate that must be measured; skip known ones, reporting their result.
+
+        is_new: whether it is not to be measured again.
+        """
         key = _key(candidate.schedule.trace)
-        known = self._done.get(key)
+        known = self._done.get(key) if is_new else None
         if known is not None:
-            self._tell(candidate, known)
+            self.search.tell(candidate, known.seconds)
             return None
         if key in self._in_flight:
             return None
         written = self._write(candidate)
         if isinstance(written, str):
-            self._tell(candidate, self._record(self._subject.unbuilt(candidate, written, at)))
+            self._tell(candidate, self._subject.unbuilt(candidate, written, at))
             return None
         same = self._by_source.get(written.source)
         if same is not None:
-            self._tell(candidate, self._record(same_code(same, written)))
+            self._tell(candidate, same_code(same, written))
         elif written.source in self._in_flight.values():
             self._twins.append(written)
         else:
@@ -262,13 +321,25 @@ class Task:
             return traceback.format_exc()
 
     def _tell(self, candidate: Candidate, trial: Trial) -> None:
+        """Record a trial of the search, and report it to the strategy."""
+        self._record(trial)
+        self._improvement = None
         self._done[_key(candidate.schedule.trace)] = trial
         self.search.tell(candidate, trial.seconds)
+        self._note_disturbance(candidate, trial)
 
-    def _record(self, trial: Trial) -> Trial:
-        self.history.append(trial)
-        self._keep(trial)
-        return trial
+    def _note_disturbance(self, candidate: Candidate, trial: Trial) -> None:
+        key, is_measured = _key(trial.trace), self._by_source.get(trial.source) is trial
+        if drift_of(trial) > 0 and is_measured and key not in self._repeated:
+            self._disturbed[key] = candidate
+
+    def _record(self, *trials: Trial) -> None:
+        """Keep trials in the log, then in the history, then report them: an interruption leaves
+        nothing in the history that the log lacks.
+        """
+        self._keep(trials)
+        self.history += trials
+        self._report()
 
 
 def open_log(writer: LogWriter, tasks: Iterable[Task], known: Iterable[Workload]) -> None:

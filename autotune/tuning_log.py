@@ -52,13 +52,14 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class _SettingTrials:
-    """The trials of one setting. state: of the best one. is_here: whether it is this machine and
-    target; differences: of the setting from that of this machine, in words.
+    """The trials of one setting. state: of the best one; why: it is not confirmed. is_here: whether
+    it is this machine and target; differences: of the setting from that of this machine, in words.
     """
 
     setting: Setting
     best: Trial
     state: State
+    why: str
     trials: int
     is_here: bool
     differences: tuple[str, ...]
@@ -101,14 +102,12 @@ class TuningLog:
         for group in self._groups(func, target):
             origin = TUNED if group.is_here else SIMILAR
             try:
-                schedule = Schedule.replay(func, group.best.trace, target, origin)
+                schedule = Schedule.replay(func, group.best.trace, target, origin, group.state)
             except ScheduleError as error:  # the primitives have changed since
                 reason = f"its schedule can no longer be replayed: {error.message}"
                 continue
-            unconfirmed = (UNCONFIRMED,) if group.state == "candidate" else ()
-            return Advice(
-                schedule, origin, group.best, "; ".join((*group.differences, *unconfirmed))
-            )
+            why = "; ".join(filter(None, (*group.differences, group.why)))
+            return Advice(schedule, origin, group.best, why)
         return Advice(None, DEFAULT, None, reason)
 
     def figure(self, func: PrimFunc | None = None) -> Figure:
@@ -166,7 +165,8 @@ def _usable(known: list[Trial], here: Setting) -> Iterator[_SettingTrials]:
         if best is not None and setting.instructions == here.instructions:
             different = differences(replace(setting, cache=here.cache), here)
             is_here = setting.place == here.place
-            yield _SettingTrials(setting, best, choice.state, len(trials), is_here, different)
+            why = UNCONFIRMED if choice.state == "candidate" else choice.why
+            yield _SettingTrials(setting, best, choice.state, why, len(trials), is_here, different)
 
 
 def _nearness(group: _SettingTrials, here: Setting) -> tuple[object, ...]:

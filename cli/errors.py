@@ -22,6 +22,7 @@ _CODES = {
     "LogError": ENVIRONMENT,
     "NoDevice": ENVIRONMENT,
     "NvrtcNotFound": ENVIRONMENT,
+    "OutputFileError": ENVIRONMENT,
     "PeerMissing": ENVIRONMENT,
     "ToolNotFound": ENVIRONMENT,
     "ModelFileError": USAGE,
@@ -30,8 +31,17 @@ _CODES = {
     "ModelError": UNSUPPORTED,
     "PeerFailed": UNSUPPORTED,
 }
-# codes of errors about what was given: `--shapes`, and a log that is no file to read
-_USAGE_CODES = ("shapes-", "log-missing", "log-read", "log-kind")
+# codes of errors about what was given: `--shapes`, a log that is no file to read, an output without
+# a place
+_USAGE_CODES = (
+    "shapes-",
+    "log-missing",
+    "log-read",
+    "log-kind",
+    "output-folder",
+    "output-no-folder",
+    "output-parent",
+)
 
 
 class UsageError(TilewrightError, ValueError):

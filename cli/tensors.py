@@ -10,6 +10,7 @@ import numpy as np
 
 from ..runtime.arrays import Array
 from ..runtime.model.interface import TensorSpec
+from ..tir.output_file import writing
 from .errors import UsageError
 
 
@@ -42,9 +43,9 @@ def load_inputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, Array]:
 def save_outputs(path: str, outputs: Mapping[str, Array]) -> Path:
     """Write the outputs as .npz, by name; returns the path.
 
-    Raises: OSError.
+    Raises: OutputFileError.
     """
     file = Path(path)
-    with file.open("wb") as stream:
+    with writing(file), file.open("wb") as stream:
         np.savez(stream, **dict(outputs))  # type: ignore[arg-type]  # its stub lists other keywords
     return file

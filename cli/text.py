@@ -93,6 +93,31 @@ def working(what: str) -> Iterator[Callable[[str], object]]:
         yield lambda stage: status.update(f"{what}: {printable(stage)}")
 
 
+@contextmanager
+def progress_bar(steps: int) -> Iterator[Callable[[str], object]]:
+    """Show a bar on stderr, on a terminal only, until the end. Yields a function to call with the
+    name of each of so many steps as it begins.
+    """
+    if not sys.stderr.isatty():
+        yield lambda step: None
+        return
+    from rich.console import Console  # start-up: only a terminal needs it
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
+    console = Console(stderr=True, markup=False)
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("", total=steps)
+        begun = -1
+
+        def begin(step: str) -> None:
+            nonlocal begun
+            begun += 1
+            shown.update(task, completed=begun, description=printable(step), refresh=True)
+
+        yield begin
+
+
 def _wrapped(line: str) -> list[str]:
     room = WIDTH - _LABEL
     inner = " " * (len(line) - len(line.lstrip()) + 2)

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..tir.output_file import writing
 from ..tir.text.display import printable
 from .arguments import add_json, add_model, add_verb, described_by, shapes_of, whole
 from .errors import INTERRUPTED, OK, UsageError
@@ -185,7 +186,9 @@ def _event_lines(path: str | None) -> Iterator[Callable[[Mapping[str, object]], 
     if path is None:
         yield None
         return
-    with open(path, "a", encoding="utf-8", buffering=1) as file:
+    with writing(Path(path)):
+        opened = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (closed below)
+    with opened as file:
         yield lambda event: print(json.dumps(event), file=file)
 
 
@@ -221,16 +224,17 @@ def _text(result: TuneResult, model: ModelTasks, arguments: argparse.Namespace) 
     if len(pairs) > _SHOWN:
         lines.append(f"and {len(pairs) - _SHOWN} more functions")
     same = _same_arguments(arguments)
-    if result.awaiting:
-        count = len(result.awaiting)
-        functions = f"{count} functions have" if count > 1 else "one function has"
-        lines.append(
-            paragraph(
-                "pending",
-                f"{functions} candidates that are not confirmed yet",
-                f"tilewright tune {same} --confirm",
-            )
-        )
+    undecided = sum(one.choice.state == "undecided" for one in result.awaiting)
+    pending = len(result.awaiting) - undecided
+    confirm = f"tilewright tune {same} --confirm"
+    if undecided:
+        functions = f"{undecided} functions" if undecided > 1 else "one function"
+        cause = f"the machine was busy during the confirmation of {functions}"
+        lines.append(paragraph("undecided", f"{cause}: the default is taken until then", confirm))
+    if pending:
+        functions = f"{pending} functions have" if pending > 1 else "one function has"
+        text = f"{functions} candidates that are not confirmed yet"
+        lines.append(paragraph("pending", text, confirm))
     lines.append(paragraph("go on", f"tilewright tune {same}"))
     lines.append(paragraph("covered", f"tilewright log check {same}"))
     lines.append(paragraph("use", f"tilewright compile {same}"))
@@ -308,6 +312,7 @@ def _json(result: TuneResult, model: ModelTasks) -> dict[str, object]:
                 "default_seconds": found.default_time,
                 "seconds": found.seconds,
                 "state": found.choice.state,
+                "why": found.choice.why,
                 "awaiting": len(found.choice.awaiting),
                 "nodes": task.nodes,
                 "decisions": None

@@ -103,4 +103,5 @@ def _kernel(writer: KernelWriter[W], way: Way, job: KernelJob, notes: tuple[str,
         notes=notes,
         bound=bound,
         tuning=way.tuning,
+        schedule=lowered.schedule.copy(),
     )

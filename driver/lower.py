@@ -107,7 +107,7 @@ def lower_function(
     clock = Clock()
     _check_tensors(what if isinstance(what, PrimFunc) else what.original)
     schedule, rule = choose_schedule(what, target, strict=strict, allow=allow)
-    _check_data(schedule.original)
+    _check_indices(schedule.original)
     clock.lap("schedule")
     scheduled = contraction(schedule.func, target, strict=strict)
     canonical = canonical_form(scheduled)
@@ -176,7 +176,7 @@ def _check_tensors(func: PrimFunc) -> None:
 def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:
     func = schedule.func
     if verdict.status == "refuted":
-        _check_definition(schedule.original)
+        _check_bounds(schedule.original)
         raise InternalError(
             f"proof: the nest of '{func.name}' does not compute what it defines: "
             f"{'; '.join(map(str, verdict.failures))}.",
@@ -221,7 +221,15 @@ def _check_instructions(schedule: Schedule, nest: PrimFunc) -> None:
             )
 
 
-def _check_data(func: PrimFunc) -> None:
+def check_definition(func: PrimFunc) -> None:
+    """Refuse a function that reads outside of a tensor, or where data says, whatever it says: what
+    stands in for `lower_function` where nothing is lowered. Raises: DefinitionError.
+    """
+    _check_indices(func)
+    _check_bounds(func)
+
+
+def _check_indices(func: PrimFunc) -> None:
     """Refuse a function that reads where data says, whatever it says: te refuses it, a text that is
     parsed may hold it.
     """
@@ -238,7 +246,7 @@ def _check_data(func: PrimFunc) -> None:
                 )
 
 
-def _check_definition(func: PrimFunc) -> None:
+def _check_bounds(func: PrimFunc) -> None:
     """Refuse a function whose own plain loops leave a tensor, before a schedule is blamed."""
     form = canonical_form(func)
     outside = [f for f in prove(form, form).failures if f.property == "P4"]

@@ -257,7 +257,7 @@ def kind_from_json(data: Reader) -> str:
 
 
 def _kernel_report(data: Reader) -> KernelReport:
-    ran = dict(data.fields()).get("check_ran")  # older files have none
+    ran, state = (data.optional(name) for name in ("check_ran", "state"))  # older files have none
     return KernelReport(
         name=data["name"].text(),
         symbol=data["symbol"].text(SYMBOL),
@@ -270,6 +270,7 @@ def _kernel_report(data: Reader) -> KernelReport:
         check_seconds=data["check_seconds"].number(),
         error=data["error"].or_none(Reader.number),
         check_ran="" if ran is None else ran.text(1 << 16),
+        state="" if state is None else state.text(),
     )
 
 

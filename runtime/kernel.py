@@ -18,6 +18,7 @@ from .cpu.native import NativeCode
 from .engine.occupied import Occupied
 from .index_checks import check_indices
 from .kernel_code import Code
+from .kernel_schedule import KernelSchedule
 from .machine.host import default_threads
 from .machine.threads import checked_threads
 from .machine.timing import CacheState, Timing, compare, measure
@@ -60,12 +61,14 @@ class Kernel(Generic[CallResult]):
         notes: tuple[str, ...] = (),
         bound: Mapping[str, Array] | None = None,
         tuning: str = "",
+        schedule: KernelSchedule | None = None,
     ) -> None:
         self.artifact = artifact
         self.proof = proof
         self.work = work
         self.notes = notes
         self.tuning = tuning
+        self._schedule = schedule
         self.code = code
         self._occupied = Occupied((bound or {},))
         results = [p for p in artifact.parameters if p.check is None]
@@ -153,8 +156,20 @@ class Kernel(Generic[CallResult]):
 
     @property
     def source(self) -> SourceText:
-        """The generated source text."""
-        return SourceText(self.artifact.source)
+        """The generated source text; in a notebook beside the loop nest of `schedule`."""
+        if self._schedule is None:
+            return SourceText(self.artifact.source)
+        from ..codegen.text.tied_source import beside_nest  # what is only run needs no language
+
+        return beside_nest(self.artifact.source, self._schedule.func)
+
+    @property
+    def schedule(self) -> KernelSchedule | None:
+        """The `tw.Schedule` that it was built by, whether a rule, a log or the caller made it: a
+        copy, on which further steps may be tried. None where nothing was scheduled, as for an
+        interpreter, and of a kernel that was unpickled or loaded from an artifact.
+        """
+        return None if self._schedule is None else self._schedule.copy()
 
     @property
     def assembly(self) -> AssemblyText:

@@ -45,6 +45,7 @@ class Recorder:
         target: Target | None = None,
         decisions: Decisions | None = None,
         origin: str = "hand",
+        state: str = "",
     ) -> None:
         if not isinstance(func, PrimFunc):
             raise ScheduleTypeError(
@@ -55,6 +56,7 @@ class Recorder:
         self.original = func
         self.target = target
         self.origin = origin
+        self.state = state
         self._decisions = decisions or Default()
         self._states = [State(func, References.of(func), Trace())]
 
@@ -110,14 +112,19 @@ class Recorder:
 
     @classmethod
     def replay(
-        cls, func: PrimFunc, trace: Trace, target: Target | None = None, origin: str = "hand"
+        cls,
+        func: PrimFunc,
+        trace: Trace,
+        target: Target | None = None,
+        origin: str = "hand",
+        state: str = "",
     ) -> Self:
         """The schedule that `trace` recorded, on a function with the same workload. Samples that
         follow are answered by the rule's own choice.
 
         Raises: ScheduleError when a step does not apply.
         """
-        sch = cls(func, target, Replay(trace), origin)
+        sch = cls(func, target, Replay(trace), origin, state)
         for step in trace.steps:
             sch.take(step)
         sch._decisions = Default()
@@ -164,7 +171,7 @@ class Recorder:
 
     def copy(self) -> Self:
         """Another schedule with the same steps."""
-        other = type(self)(self.original, self.target, self._decisions, self.origin)
+        other = type(self)(self.original, self.target, self._decisions, self.origin, self.state)
         other._states = list(self._states)
         return other
 
@@ -179,8 +186,11 @@ class Recorder:
         del self._states[1:]
         return self
 
-    def __reduce__(self) -> tuple[Callable[..., Self], tuple[PrimFunc, Trace, Target | None, str]]:
-        return type(self).replay, (self.original, self.trace, self.target, self.origin)
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[..., Self], tuple[PrimFunc, Trace, Target | None, str, str]]:
+        known = (self.original, self.trace, self.target, self.origin, self.state)
+        return type(self).replay, known
 
     def __getitem__(self, key: object) -> NoReturn:
         raise subscript(key)

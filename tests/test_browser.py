@@ -16,6 +16,7 @@ from typing import Protocol
 
 import pytest
 
+import tilewright as tw
 from tests.autotune.samples import scaled, trial
 from tests.tiny_engine import tiny_engine
 from tilewright import te
@@ -126,6 +127,25 @@ def test_a_browser_shows_every_rich_object(tmp_path: Path, background: str, colo
         words = html.unescape(re.sub("<[^>]*>", "", section))
         assert [text for text in case.texts if text not in words] == [], case.name
         assert section.count("<svg") == case.drawings, case.name
+
+
+def test_a_line_that_was_clicked_lights_up_the_lines_that_belong_to_it(tmp_path: Path) -> None:
+    kernel = tw.build(scaled(), "c:scalar")
+    script = (
+        "const line = document.querySelector('pre:last-of-type .n1'); line.focus();"
+        "document.title = [...document.querySelectorAll('pre span')]"
+        ".filter(one => getComputedStyle(one).backgroundColor != 'rgba(0, 0, 0, 0)')"
+        ".map(one => one.textContent.trim()).join('; ')"
+    )
+    file = tmp_path / "page.html"
+    shown = kernel.source._repr_html_()
+    file.write_text(f"<!doctype html><meta charset=utf-8>{shown}<script>{script}</script>")
+    document, console = browse(file, tmp_path)
+    assert console == []
+    (title,) = re.findall("<title>(.*?)</title>", document)
+    assert html.unescape(title).startswith("for i in range(")
+    assert "; for (int64_t i = 0; i < " in html.unescape(title)
+    assert "block" not in title
 
 
 def test_a_message_on_the_console_is_found(tmp_path: Path) -> None:

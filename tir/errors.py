@@ -8,7 +8,7 @@ test holds one golden text per code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .text.display import printable, sentence
 from .text.html import plain
@@ -121,10 +121,30 @@ class InternalError(TilewrightError, RuntimeError):
 
 def known_names(wanted: str, names: Iterable[str]) -> str:
     """List `names`, those closest to `wanted` first: the tail of every "no such ..." message."""
+    pool = list(dict.fromkeys(names))
+    close = _closest(wanted, pool, 0.5)
+    ordered = close + [name for name in pool if name not in close]
+    return ", ".join(f"'{name}'" for name in ordered) if ordered else "none"
+
+
+def misspelt(
+    what: str, wanted: str, names: Iterable[str], foreign: Mapping[str, str], listed_by: str
+) -> tuple[str, tuple[str, ...]]:
+    """The message about a name where there are too many to list, and its hints: the closest ones.
+
+    what: "te: no name", say. foreign: what to write instead of a name of another system.
+    listed_by: what lists all of `names`.
+    """
+    own = list(dict.fromkeys(names))
+    close = _closest(wanted, [*own, *foreign], 0.6)
+    ours = ", ".join(f"'{name}'" for name in close if name not in foreign)
+    message = f"{what} '{wanted}'" + (f"; the closest: {ours}." if ours else ".")
+    theirs = (f"for '{n}', in tilewright: {foreign[n]}." for n in close[:1] if n in foreign)
+    return message, (*theirs, f"{listed_by} lists all that there are.")
+
+
+def _closest(wanted: str, names: list[str], cutoff: float) -> list[str]:
     # here, because nothing that goes well needs it
     import difflib
 
-    pool = list(dict.fromkeys(names))
-    close = difflib.get_close_matches(wanted, pool, n=3, cutoff=0.5)
-    ordered = close + [name for name in pool if name not in close]
-    return ", ".join(f"'{name}'" for name in ordered) if ordered else "none"
+    return difflib.get_close_matches(wanted, names, n=3, cutoff=cutoff)

@@ -18,6 +18,8 @@ from .node import Node
 from .stmt import Alloc, Block, For, ForKind, IterKind, Role, Seq, Stmt, seq
 from .visit import free_vars, statements, substitute
 
+INIT_SUFFIX = "_init"  # of the name of a block, for that of the block which initialises its sum
+
 
 def spatial_loops(block: Block, loops: Sequence[For]) -> tuple[For, ...]:
     """Those of `loops` that a variable of the block which is not reduced over runs with."""
@@ -122,7 +124,7 @@ def init_nest(block: Block, inner_loops: Sequence[For], guard: Expr) -> Stmt:
         block.init, {it.var: new.var for (it, _), new in zip(spatial, fresh, strict=True)}
     )
     init = Block(
-        f"{block.name}_init",
+        f"{block.name}{INIT_SUFFIX}",
         fresh,
         tuple(binding for _, binding in spatial),
         body,

@@ -11,7 +11,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .dtype import INT64, DType, TypeKind, dtype
+from .dtype import FLOAT32, FLOAT64, INT32, INT64, DType, TypeKind, dtype
 from .errors import IRError, IRTypeError
 
 _WIDER = tuple(dtype(name) for name in ("int16", "int32", "int64", "uint64"))
@@ -24,6 +24,29 @@ def integer_range(kind: DType) -> tuple[int, int]:
     if kind.kind is TypeKind.UINT:
         return 0, (1 << kind.bits) - 1
     return -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
+
+
+def holds(wide: DType, narrow: DType) -> bool:
+    """Whether one type holds the numbers of the other: a float those of integers, rounded, and of
+    narrower floats.
+    """
+    if wide.is_bool:
+        return narrow.is_bool
+    if wide.is_float:
+        return not narrow.is_float or narrow == wide or narrow.bits < wide.bits
+    if narrow.is_float:
+        return False
+    (low, high), (least, most) = integer_range(narrow), integer_range(wide)
+    return least <= low and high <= most
+
+
+def common_type(a: DType, b: DType) -> DType | None:
+    """The type to compute with that holds the numbers of both: one of the two where that does, else
+    one of 32 bits, or of 64. None for uint64 beside a signed type.
+    """
+    wider = (FLOAT32, FLOAT64) if a.is_float or b.is_float else (INT32, INT64)
+    fitting = (kind for kind in (a, b, *wider) if holds(kind, a) and holds(kind, b))
+    return next((kind for kind in fitting if not kind.is_storage), None)
 
 
 def has_infinity(kind: DType) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .dtype import DType
+from .dtype import INT64, DType
 from .errors import IRError
+from .number import common_type, integer_range
 
 _COMPARISONS = {"LT": "a comparison by <", "LE": "a comparison by <="}
 
@@ -40,8 +41,20 @@ def check_same(operation: str, a: DType, b: DType) -> None:
         raise IRError(
             f"{operation}: the operands have types {a} and {b}; expected one type.",
             code="expr-types",
-            hints=(f"te.cast(x, '{a}') converts one of them.",),
+            hints=_conversions(a, b),
         )
+
+
+def _conversions(a: DType, b: DType) -> tuple[str, ...]:
+    """How operands of two types come to have one."""
+    if a.scalar == b.scalar:  # they differ in lanes, which no definition has
+        return ()
+    common = common_type(a, b)
+    kind = common or INT64
+    which = "one of them" if kind in (a, b) else "both"
+    most = integer_range(INT64)[1]
+    loss = "" if common else f"; what lies above {most} wraps around"
+    return (f"te.cast(x, '{kind}') converts {which}{loss}.",)
 
 
 def check_numbers(operation: str, a: DType, b: DType) -> None:

@@ -30,9 +30,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Self
 
 from .buffer import Buffer, Load
 from .dim import Dim, Extent, most
@@ -142,12 +143,23 @@ class For(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Store(Stmt):
-    """Write `value` to `buffer` at `indices`, in the lanes that `mask` leaves on."""
+    """Write `value` to `buffer` at `indices`, in the lanes that `mask` leaves on.
+
+    block: in lowered code the name of the block that it is a part of, empty where it is of none; no
+    part of what it means, so it is outside of ==.
+    """
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     value: Expr
     mask: Expr | None = None
+    block: str = field(default="", compare=False, kw_only=True)
+
+    def map_children(self, visit: Callable[[Node], Node]) -> Self:
+        made = Node.map_children(self, visit)
+        if made is not self and self.block:
+            object.__setattr__(made, "block", self.block)
+        return made
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -179,6 +179,13 @@ def stores(node: Node) -> tuple[Store, ...]:
     return tuple(n for n in statements(node) if isinstance(n, Store))
 
 
+def of_block(stmt: Stmt, name: str) -> Stmt:
+    """The statement, whose stores are parts of the block called `name`."""
+    if isinstance(stmt, Store):
+        return replace(stmt, block=name)
+    return stmt.map_children(lambda n: of_block(n, name) if isinstance(n, Stmt) else n)
+
+
 def fresh_copy(stmt: Stmt) -> Stmt:
     """The same statement with new loop, block and let variables and new buffers for its
     allocations.

@@ -9,6 +9,10 @@ the same for all rounds of a process and varies between processes, so processes 
 rounds. If a finalist were no faster than the default, the number of its wins would be binomial; the
 probability of as many wins must be at most `LEVEL`, divided by the number of finalists
 (Bonferroni). So a default that nothing beats is replaced in at most 5 of 100 searches.
+
+A session of a busy machine may hide a winner. Where it stays busy in spite of repetitions
+(places/confirmation.py) and there is no winner, the function is undecided: a build takes the
+default, and the next search confirms it first.
 """
 
 from __future__ import annotations
@@ -19,14 +23,14 @@ from math import comb
 from statistics import median
 from typing import Literal
 
-from .disturbance import drift_of
+from .disturbance import drift_of, note_of
 from .record import Trial
 
 LEVEL = 0.05
 FINALISTS = 4  # of a session, beside the default
 NEAR = 1.1  # a candidate slower than this many times the default is no finalist
 
-State = Literal["default", "candidate", "confirmed"]
+State = Literal["default", "candidate", "confirmed", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,9 @@ class ScheduleChoice:
     best: the trial whose schedule a build takes; None where nothing ran. default: the trial of the
     default that it is compared with, in the session of the best trial where it took part.
     state: "confirmed" where the best trial won against the default in fresh processes; "candidate"
-    where it was faster in the search alone; else "default".
+    where it was faster in the search alone; "undecided" where the default is taken since a busy
+    machine disturbed the confirmation of what awaits it; else "default".
+    why: it is undecided, in words; else empty.
     awaiting: the trials that a confirmation session has yet to decide, fastest first.
     """
 
@@ -44,6 +50,7 @@ class ScheduleChoice:
     default: Trial | None
     state: State
     awaiting: tuple[Trial, ...] = field(default=(), repr=False)
+    why: str = field(default="", repr=False)
 
     @property
     def seconds(self) -> float | None:
@@ -67,6 +74,8 @@ class ScheduleChoice:
         return any(trial is not None and drift_of(trial) > 0 for trial in (self.best, self.default))
 
     def __str__(self) -> str:
+        if self.state == "undecided":
+            return "undecided: machine busy"
         return self.state + (" ~" if self.is_disturbed else "")
 
 
@@ -83,9 +92,16 @@ def choose(trials: Sequence[Trial]) -> ScheduleChoice:
     counted = [one for each in by_rule for one in _counted(_sessions(each))]
     awaiting = tuple(trial for each in by_rule for trial in finalists(each))
     if counted:
-        best, default = min(map(_best_of_session, counted), key=lambda pair: _seconds(pair[0]))
-        won: State = "candidate" if default is None else "confirmed"
-        return ScheduleChoice(best, default, "default" if best.is_default else won, awaiting)
+        session = min(counted, key=lambda one: _seconds(_best_of_session(one)[0]))
+        best, default = _best_of_session(session)
+        if not best.is_default:
+            won: State = "candidate" if default is None else "confirmed"
+            return ScheduleChoice(best, default, won, awaiting)
+        drift = max(map(drift_of, session))
+        if not drift or not any(trial.rule == best.rule for trial in awaiting):
+            return ScheduleChoice(best, default, "default", awaiting)
+        why = f"the machine was busy during its confirmation: {note_of(drift)}"
+        return ScheduleChoice(best, default, "undecided", awaiting, why)
     timed = [t for t in trials if t.seconds is not None and not t.method.session]
     default = _default(timed)
     if default is None:

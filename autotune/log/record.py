@@ -81,7 +81,7 @@ class Method:
     cache: "warm", or "cold": on a CPU the calls rotate over copies of the constants, `rotated`
     bytes in all; on a GPU so many bytes are written before each call.
     calls: of the kernel, in each sample; rounds: the number of samples, fewer for a candidate that
-    was clearly slower than others.
+    was clearly slower than others, more for a default whose times had not settled.
     calibration: GFLOP/s of the multiply-add probe next to the samples; None where it did not run.
     session: of confirmation: the n-th samples of all trials of a session were taken in the same
     round. Empty for a trial of the search itself.

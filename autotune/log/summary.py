@@ -58,6 +58,7 @@ class TuningSummary:
             "outcomes": dict(self.outcomes),
             "disturbed": sum(drift_of(trial) > 0 for trial in self.trials),
             "state": choice.state,
+            "why": choice.why,
             "awaiting": len(choice.awaiting),
             "default_seconds": choice.default_seconds,
             "seconds": choice.seconds,

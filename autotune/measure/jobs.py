@@ -15,6 +15,7 @@ from ...driver.backends.table import tuner_of
 from ...runtime.artifact_json import target_from_json
 from ...tir.json_reader import Json, Reader
 from ...tir.target.target import Target
+from ..log.disturbance import drift_in
 from ..log.record import Conditions, Outcome, conditions_from_json, conditions_to_json, outcome_of
 from .frames import Frame, decode, encode
 
@@ -129,6 +130,12 @@ class Reply:
 
     conditions: Conditions
     results: tuple[Result, ...]
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether something was timed, and the machine was not busy meanwhile."""
+        timed = [result.text for result in self.results if result.outcome == "ok"]
+        return bool(timed) and not any(map(drift_in, timed))
 
     def encode(self) -> bytes:
         """The reply as bytes."""

@@ -135,7 +135,8 @@ class Machine:
         todo, alone = list(ready), False
         while todo:
             group = todo[:1] if alone else todo
-            got = self._at_rest(job, [ready[n] for n in group])
+            default = group.index(job.default) if job.default in group else None
+            got = self._at_rest(replace(job, default=default), [ready[n] for n in group])
             if isinstance(got, WorkerFault) and (self._is_closed or got.stage == "start"):
                 raise _no_worker(got)
             if not isinstance(got, WorkerFault):
@@ -186,6 +187,7 @@ class Machine:
             "rounds": job.rounds,
             "is_final": job.is_final,
             "bar": bar_to_json(job.bar),
+            "default": job.default,
             "candidates": [{**tuner.to_json(code), **one.origin} for code, one in ready],
         }
         timing = partial(self._timing, job.target)

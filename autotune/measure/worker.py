@@ -5,11 +5,11 @@ It reads jobs from standard input and replies on standard output, in frames (fra
 of a kernel goes to standard error. It ends when the parent does, even in the middle of a kernel.
 
 A job holds the function as text, the seed of its data, the number of threads, the memory limit in
-bytes, the number of rounds, and the candidates, all for the CPU or all for a GPU, each an artifact
-whose shared object or cubin is among the blobs. The reply holds the samples of each candidate, or
-the first fault and its candidate. Frames before the reply name each stage as it begins, and its
-candidate, so that the parent can attribute a timeout; at the stage "ready" the worker waits for the
-parent to start the timing.
+bytes, the number of rounds, the candidates, all for the CPU or all for a GPU, each an artifact
+whose shared object or cubin is among the blobs, and which of them is the default. The reply holds
+the samples of each candidate, or the first fault and its candidate. Frames before the reply name
+each stage as it begins, and its candidate, so that the parent can attribute a timeout; at the stage
+"ready" the worker waits for the parent to start the timing.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ class _Trials:
                 samplers.append(self._blamed(self.runner.sampler(call, self.bench), number))
         self.say({"stage": "time"})
         rounds, bar = self.job["rounds"].integer(), bar_from_json(self.job["bar"])
-        taken = take_turns([sampler.take for sampler in samplers], rounds, bar)
+        default = self.job["default"].or_none(Reader.integer)
+        taken = take_turns([sampler.take for sampler in samplers], rounds, bar, default)
         after, rotated = self.runner.rate(), self.runner.rotated(self.bench)
         found = [
             Result("ok", "", tuple(mine), sampler.repeats, rotated, after).to_json()

@@ -13,7 +13,7 @@ from math import inf, log
 from ...runtime.machine.timing import seconds_text
 from ...tir.svg.picture import Picture
 from ...tir.svg.shapes import BLUE, RED, line
-from ..log.choice import ScheduleChoice
+from ..log.choice import ScheduleChoice, choose
 from ..log.disturbance import busy_text
 from ..log.file import Contents
 from ..log.record import Trial
@@ -29,6 +29,7 @@ _STYLE = (
 )
 _LEGEND = (
     "confirmed: won against the default in fresh processes; candidate: faster in the search alone; "
+    "undecided: the machine was busy during its confirmation, and the default is taken; "
     "~: the machine was busy while it was timed."
 )
 _LEAST_SCALE = log(1.5)  # the least range of a curve, so that noise does not fill it
@@ -96,9 +97,7 @@ def curve_svg(trials: Sequence[Trial]) -> str:
     known = [seconds for seconds in least if seconds < inf]
     if not known:
         return ""
-    default = next(
-        (t.seconds for t in searched if t.is_default and t.seconds is not None), known[0]
-    )
+    default = choose(searched).default_seconds or known[0]
     low, high = min(known), max(*known, default)
     scale = max(log(high / low), _LEAST_SCALE)
 
@@ -138,5 +137,6 @@ def _row(row: TableRow, counted: bool) -> str:
     text = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
     style = _GAIN if row.gain >= _SIGNIFICANT else ""
     state = "" if choice.best is None else escape(str(choice))
+    title = f' title="{escape(choice.why)}"' if choice.why else ""
     curve = curve_svg(row.trials)
-    return f"<tr>{text}<td{style}>{gain}</td><td>{state}</td><td>{curve}</td></tr>"
+    return f"<tr>{text}<td{style}>{gain}</td><td{title}>{state}</td><td>{curve}</td></tr>"

@@ -4,7 +4,7 @@ questions, and a roofline. Needs the extra `plots`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+STEPS = ("the search", "the cost model", "what matters", "the roofline")  # of a figure
 _LINEAR_RANGE = 8.0  # the ratio of times beyond which a scale is logarithmic
 SIZE = (12.0, 8.5)  # inches
 _LABEL = 24  # characters in a legend
@@ -36,11 +37,15 @@ _PLAIN, _LIMIT, _GRID = "0.6", "0.35", "0.9"  # grey
 _THIN = 0.8
 
 
-def draw(known: Contents, title: str = "") -> Figure:
+def draw(
+    known: Contents, title: str = "", begin: Callable[[str], object] = lambda step: None
+) -> Figure:
     """Draw four plots of all functions of a log; of a single function, with every trial.
 
+    begin: called with each of `STEPS` as it begins.
     Raises: TuneError where nothing ran, or matplotlib is missing.
     """
+    begin(STEPS[0])
     figure_of = _figure_class()
     summaries = [one for one in summarise(known) if one.choice.best is not None]
     if not summaries:
@@ -49,8 +54,11 @@ def draw(known: Contents, title: str = "") -> Figure:
     figure = figure_of(figsize=SIZE, layout="constrained")
     curve, fit, weight, roof = (figure.add_subplot(2, 2, n) for n in range(1, 5))
     draw_curves(curve, summaries)
+    begin(STEPS[1])
     draw_fit(fit, _fits(summaries, texts))
+    begin(STEPS[2])
     draw_importance(weight, summaries)
+    begin(STEPS[3])
     draw_roofline(roof, summaries, texts)
     figure.suptitle(title or _title(summaries), fontsize="medium")
     return figure
@@ -164,11 +172,31 @@ def _draw_roofs(axes: Axes, summaries: Sequence[TuningSummary], ends: tuple[floa
     for level, speed in found.bandwidths.items():
         axes.plot([low, top / speed], [low * speed, top], color=_LIMIT, linewidth=_THIN)
         text = f"{level} {speed:.0f} GB/s"
-        axes.annotate(text, (low, low * speed), ha="left", va="bottom", fontsize="small")
+        _note(axes, text, (low, low * speed), (8, 0), ha="left", va="center")
+    if found.peaks:
+        axes.set_ylim(top=2 * top)  # room for what is said of the highest
     for name, peak in found.peaks.items():
         axes.plot([low, high], [peak, peak], color=_LIMIT, linewidth=_THIN)
         text = f"{name} {peak:.0f} GFLOP/s".strip()
-        axes.annotate(text, (high, peak), ha="right", va="bottom", fontsize="small")
+        _note(axes, text, (high, peak), (0, 1), ha="right", va="bottom")
+
+
+def _note(
+    axes: Axes,
+    text: str,
+    place: tuple[float, float],
+    moved: tuple[int, int],
+    *,
+    ha: Literal["left", "right"],
+    va: Literal["bottom", "center", "top"],
+) -> None:
+    """A small text beside a place, on a ground of its own: it hides what it would be struck by.
+    moved: in points, to the right and upwards.
+    """
+    ground = {"facecolor": axes.get_facecolor(), "edgecolor": "none", "alpha": 0.8, "pad": 1.0}
+    axes.annotate(
+        text, place, moved, textcoords="offset points", ha=ha, va=va, fontsize="small", bbox=ground
+    )
 
 
 def _draw_shares(axes: Axes, one: TuningSummary, searched: Sequence[Trial]) -> None:
@@ -204,7 +232,7 @@ def _draw_trials(axes: Axes, trials: Sequence[Trial], choice: ScheduleChoice) ->
     if default is not None:
         axes.axhline(1e6 * default, color=_LIMIT, linewidth=_THIN, linestyle="--")
         text = f"default {seconds_text(default)}"
-        axes.annotate(text, (1, 1e6 * default), ha="left", va="bottom", fontsize="small")
+        _note(axes, text, (len(trials), 1e6 * default), (0, 2), ha="right", va="bottom")
     least = _least_so_far(trials)
     axes.step(range(1, len(least) + 1), [1e6 * s for s in _floats(least)], where="post")
     assert choice.seconds is not None
@@ -212,7 +240,7 @@ def _draw_trials(axes: Axes, trials: Sequence[Trial], choice: ScheduleChoice) ->
     if choice.best is not choice.default:
         place = (len(least), 1e6 * choice.seconds)
         text = f"{choice} {seconds_text(choice.seconds)}"
-        axes.annotate(text, place, ha="right", va="top", fontsize="small")
+        _note(axes, text, place, (-6, -5), ha="right", va="top")
     axes.margins(y=0.1)
     failed = [n for n, trial in enumerate(trials, 1) if trial.seconds is None]
     if failed:
@@ -265,7 +293,7 @@ def _title(summaries: Sequence[TuningSummary]) -> str:
     if len(summaries) > 1:
         return f"{len(summaries)} functions on {settings[0]}{more}{below}"
     (one,) = summaries
-    gain = "" if one.choice.gain is None else f", gain {one.choice.gain:.2f}, {one.choice.state}"
+    gain = "" if one.choice.gain is None else f", gain {one.choice.gain:.2f}, {one.choice}"
     return f"{one.label}: {len(one.trials)} trials{gain}\n{settings[0]}{below}"
 
 

@@ -80,9 +80,12 @@ class ProgressRow:
 
     def _may_change_best(self, trial: Trial) -> bool:
         """Whether to choose the best again. A slower candidate of the search changes nothing, so
-        adding n trials does not take n**2 steps.
+        adding n trials does not take n**2 steps; but after a session that left nothing to decide,
+        it may be what the next one has to.
         """
-        if trial.method.session or trial.is_default:
+        default = self.choice.default
+        is_after = default is not None and default.method.session and not self.choice.awaiting
+        if trial.method.session or trial.is_default or is_after:
             return True
         best = self.choice.seconds
         return trial.seconds is not None and (best is None or trial.seconds < best)

@@ -13,6 +13,7 @@ from ...tir.svg.axes import Axes
 from ...tir.svg.picture import Picture
 from ...tir.svg.scale import Scale, whole_text
 from ...tir.svg.shapes import BLUE, GREEN, GREY, RED, circle, line, text
+from ..log.choice import choose
 from ..log.record import Trial
 
 _WIDTH, _HEIGHT = 640.0, 280.0
@@ -29,7 +30,7 @@ def draw_search(trials: Sequence[Trial], caption: str) -> Picture | None:
     known = [seconds for trial in trials if (seconds := trial.seconds) is not None]
     if not known:
         return None
-    default = next((t.seconds for t in trials if t.is_default and t.seconds is not None), None)
+    default = choose(trials).default_seconds
     shown = min(max(known), _SLOW * (min(known) if default is None else default))
     across, upwards = Axes.spans(_WIDTH, _HEIGHT)
     behind = _CONFIRMED if confirmed else 0
@@ -81,4 +82,4 @@ def _confirmation(axes: Axes, trials: Sequence[Trial], place: float) -> Iterator
             at = axes.x(place), axes.y(1e6 * seconds)
             yield circle(*at, 4, fill=fill, stroke=GREEN, title=title)
     if trials:
-        yield text(axes.x.end, axes.y.end - 10, "confirmed", anchor="end", fill=GREEN)
+        yield text(axes.x.end, axes.y.end - 10, "confirmation", anchor="end", fill=GREEN)

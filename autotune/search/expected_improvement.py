@@ -51,6 +51,7 @@ class ExpectedImprovement:
 
 
 NOTHING_LEFT = ExpectedImprovement(0.0, 0.0, is_exhausted=True)
+REPETITION = ExpectedImprovement(1.0, math.inf)  # of what a busy machine measured: it comes first
 
 
 def gain_by_count(tried: int) -> float:

@@ -15,9 +15,10 @@ from ...runtime.machine.timing import MIN_SAMPLE, Timing, compare, sample, secon
 from ...runtime.measure.limits import Probe, fma_peak
 from ...runtime.toolchain.compile import CompileFailed
 from ...runtime.toolchain.compilers import CompilerNotFound
-from ..text import table
+from ..text import bad, table
 
 _FEWEST, _MOST = 5, 1000  # rounds
+_VAGUE = 1.25  # times its lower end: an interval that reaches so far says little of the median
 HEADS = ("threads", "median", "95 % interval", "runs/s", "GFLOP/s", "of the FMA limit")
 
 
@@ -114,11 +115,19 @@ def latencies(
 
 
 def latency_table(found: Sequence[Latency], indent: int = 0) -> str:
-    """One line per number of threads, without empty columns."""
+    """One line per number of threads, without empty columns; and one where the machine did not let
+    the median be known.
+    """
     rows = [latency.row for latency in found]
     kept = [n for n in range(len(HEADS)) if any(row[n] for row in rows)]
     heads = [HEADS[n] for n in kept]
-    return table(heads, [[row[n] for n in kept] for row in rows], indent)
+    shown = table(heads, [[row[n] for n in kept] for row in rows], indent)
+    vague = [latency for latency in found if latency.timing.high > _VAGUE * latency.timing.low]
+    if not vague:
+        return shown
+    threads = " and ".join(str(latency.threads) for latency in vague)
+    said = f"unreliable on {threads} thread(s): the intervals are wide; is the machine busy?"
+    return f"{shown}\n{' ' * indent}{bad(said)}"
 
 
 def _percent(share: float) -> str:

@@ -49,7 +49,11 @@ def lines(demo: Demonstration) -> Iterator[Paragraph]:
     yield ("memory", *_memory(demo))
     yield ("latency", *latency_table(demo.latencies).splitlines())
     yield ("source", *_source(demo))
-    yield ("next", "tilewright explain MODEL.onnx    tilewright run MODEL.onnx --check")
+    yield (
+        "next",
+        "tilewright explain MODEL.onnx    tilewright run MODEL.onnx --check",
+        "tilewright bench MODEL.onnx --against onnxruntime",
+    )
 
 
 def interpreted_lines(demo: Interpreted) -> tuple[Report, list[Paragraph]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -49,14 +50,20 @@ def add_logs(parser: argparse.ArgumentParser, *, only: bool = True) -> None:
         )
 
 
-def read(arguments: argparse.Namespace) -> Contents:
-    """Read and merge the logs; report damaged lines on stderr.
+def read(
+    arguments: argparse.Namespace, begin: Callable[[str], object] = lambda step: None
+) -> Contents:
+    """Read and merge the logs; report damaged lines on stderr. begin: called with each log's name.
 
     Raises: LogError; UsageError where no function has the name.
     """
     from ...autotune.log.file import merge, read_log  # start-up
 
-    known = merge(*map(read_log, arguments.logs))
+    each = []
+    for log in arguments.logs:
+        begin(f"reading {log}")
+        each.append(read_log(log))
+    known = merge(*each)
     print_problems(known)
     wanted = getattr(arguments, "only", None)
     return known if wanted is None else _only(known, wanted)

@@ -1,6 +1,7 @@
-"""`tilewright log check`: report how much of a model a log covers, kernel by kernel: tuned, similar
-or default, and why. Damaged lines of the log are reported, also without a model. Exit code 1 where
-a kernel is not tuned or a line is damaged.
+"""`tilewright log check`: report how much of a model a log covers, kernel by kernel: confirmed,
+candidate, undecided or default as the log has it; similar; or the default of what it lacks, and
+why. Damaged lines of the log are reported, also without a model. Exit code 1 where a kernel is not
+tuned or a line is damaged.
 """
 
 from __future__ import annotations
@@ -81,7 +82,12 @@ def _coverage(log: TuningLog, arguments: argparse.Namespace) -> Coverage:
             schedules=log,
         )
         advice = [(func.name, places, log.advice(func, target)) for func, places in functions]
-    return Coverage(tuple(Covered(name, n, one.origin, one.why) for name, n, one in advice))
+    return Coverage(
+        tuple(
+            Covered(name, n, one.origin, one.why, one.schedule.state if one.schedule else "")
+            for name, n, one in advice
+        )
+    )
 
 
 def _text(log: TuningLog, coverage: Coverage | None) -> str:
@@ -97,7 +103,7 @@ def _text(log: TuningLog, coverage: Coverage | None) -> str:
     lines.append(paragraph("model", counts if coverage.gaps else good(counts)))
     rows = [
         (kernel.name, str(kernel.places), kernel.said, shortened(kernel.why, WIDTH - _WHY))
-        for kernel in sorted(coverage.kernels, key=lambda one: (one.said == "tuned", one.name))
+        for kernel in sorted(coverage.kernels, key=lambda one: (one.is_tuned, one.name))
     ]
     return "\n".join([*lines, table(("kernel", "places", "schedule", "why"), rows)])
 
@@ -115,7 +121,13 @@ def _json(log: TuningLog, coverage: Coverage | None) -> dict[str, object]:
     if coverage is None:
         return body
     kernels = [
-        {"kernel": one.name, "places": one.places, "schedule": one.said, "why": one.why}
+        {
+            "kernel": one.name,
+            "places": one.places,
+            "schedule": one.said,
+            "tuned": one.is_tuned,
+            "why": one.why,
+        }
         for one in coverage.kernels
     ]
     return {**body, "coverage": dict(coverage.counts), "kernels": kernels}

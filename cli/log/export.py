@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...tir.output_file import writing
 from ..errors import OK
 from .arguments import add_action, add_logs, read
 
@@ -58,7 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     if output is None:
         sys.stdout.write(text)
     else:
-        Path(output).write_text(text, encoding="utf-8", newline="")
+        file = Path(output)
+        with writing(file):
+            file.write_text(text, encoding="utf-8", newline="")
     return OK
 
 

@@ -8,6 +8,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...tir.output_file import writing
 from ..errors import OK
 from ..text import paragraph
 from .arguments import add_action, add_logs, add_output, read
@@ -36,6 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     title = ", ".join(Path(log).name for log in arguments.logs)
     page = log_page(read(arguments), title)
-    Path(arguments.output).write_text(page, encoding="utf-8")
+    file = Path(arguments.output)
+    with writing(file):
+        file.write_text(page, encoding="utf-8")
     print(paragraph("written", arguments.output))
     return OK

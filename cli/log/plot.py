@@ -5,10 +5,12 @@ of the decisions, and a roofline.
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...tir.output_file import writing
 from ..errors import OK, UsageError
-from ..text import paragraph, working
+from ..text import paragraph, progress_bar
 from .arguments import add_action, add_logs, add_output, read
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def add_parser(actions: Verbs) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Merge the logs and draw them."""
-    from ...autotune.report.pictures import draw  # start-up
+    from ...autotune.report.pictures import STEPS, draw  # start-up
 
     output = arguments.output
     if not output.endswith(_SUFFIXES):
@@ -41,8 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
             f"log plot: '{output}' is no picture; expected a file in {', '.join(_SUFFIXES)}.",
             code="cli-log-picture",
         )
-    known = read(arguments)
-    with working("drawing"):
-        draw(known).savefig(output, dpi=150)
+    with progress_bar(len(arguments.logs) + len(STEPS) + 1) as begin:
+        figure = draw(read(arguments, begin), begin=begin)
+        begin(f"writing {output}")
+        with writing(Path(output)):
+            figure.savefig(output, dpi=150)
     print(paragraph("written", output))
     return OK

@@ -13,6 +13,7 @@ from ..artifact import Artifact, Entry, parameters_of, sizes_of
 from ..lower.lower import lower_parts
 from ..lower.split_prepare import Prepared
 from ..text.comments import header
+from ..text.marked import joined
 from .dialect import C
 from .emit import emit_function
 from .externs import with_externs
@@ -40,14 +41,14 @@ def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artif
     if parts.prepare is not None:
         prepare = entry(parts.prepare, f"{symbol}_prepare")
         texts.insert(0, emit_function(parts.prepare, target, prepare.symbol))
-    body = "\n".join(texts)
+    body = joined(texts)
     whole = with_externs(body, *functions)
     source = f"{header(parts.run.name, target, notes)}{prelude(target, body)}\n{whole}"
     main = entry(parts.run, symbol)
     return Artifact(
         name,
         symbol,
-        source,
+        body.within(source),
         target,
         main.parameters,
         main.workspace_bytes,

@@ -32,6 +32,7 @@ from ...tir.target.target import Target
 from ...tir.visit import statements, stores
 from ..isa.isa import isa
 from ..text.lines import Lines, wrapped
+from ..text.marked import MarkedText, joined
 from ..text.names import mangle
 from ..text.statements import Statements
 from .dialect import C
@@ -55,7 +56,9 @@ def emit(func: PrimFunc, target: Target, symbol: str) -> str:
     return f"{prelude(target, body)}\n{with_externs(body, func)}"
 
 
-def emit_function(func: PrimFunc, target: Target, symbol: str, *, static: bool = False) -> str:
+def emit_function(
+    func: PrimFunc, target: Target, symbol: str, *, static: bool = False
+) -> MarkedText:
     """The definitions of one function, to stand below the text of `frame.prelude`.
 
     static: the entry is called by another one in the same source.
@@ -81,7 +84,7 @@ class _FunctionWriter(Statements[Vectors]):
             self.lines.names.reserve(function.symbol)
         self.workspace: Workspace = plan_workspace(func)
 
-    def text(self, static: bool) -> str:
+    def text(self, static: bool) -> MarkedText:
         """The static function and the entry."""
         arguments = self._arguments()
         self._root(self.func.body)
@@ -105,10 +108,10 @@ class _FunctionWriter(Statements[Vectors]):
         used = frozenset(_words(self._body()))
         ignored = [n for n in (_words(a.declaration)[-1] for a in arguments) if n not in used]
         first = [f"    {', '.join(f'(void){n}' for n in ignored)};"] if ignored else []
-        return "\n".join([self._title(), head, "{", *first, self._body(), "}", "", *entry]) + "\n"
+        return joined([self._title(), head, "{", *first, self._body(), "}", "", *entry, ""])
 
-    def _body(self) -> str:
-        return "\n".join([*self.lines.top, *self.lines.listed])
+    def _body(self) -> MarkedText:
+        return joined([*self.lines.top, *self.lines.listed])
 
     def _title(self) -> str:
         listed = [
@@ -182,7 +185,8 @@ class _FunctionWriter(Statements[Vectors]):
             if isinstance(part, Barrier):
                 self.lines.add(self.dialect.barrier)
             elif isinstance(part, For):
-                self._shared_loop(part)
+                with self.lines.marked(part):
+                    self._shared_loop(part)
                 self._fence()
             else:
                 self._root(part)
@@ -228,6 +232,10 @@ class _FunctionWriter(Statements[Vectors]):
             stmt, Alloc | LetStmt
         ):  # a chain of them may be longer than Python's stack
             stmt = self.allocations(stmt) if isinstance(stmt, Alloc) else self._let(stmt)
+        with self.lines.marked(stmt):
+            self._statement(stmt)
+
+    def _statement(self, stmt: Stmt) -> None:
         match stmt:
             case Seq():
                 for child in stmt.body:
@@ -247,7 +255,8 @@ class _FunctionWriter(Statements[Vectors]):
                 raise TypeError(f"c: no statement for {type(stmt).__name__}")
 
     def _let(self, stmt: LetStmt) -> Stmt:
-        self.expressions.bind(stmt.var, stmt.value)
+        with self.lines.marked(stmt):
+            self.expressions.bind(stmt.var, stmt.value)
         return stmt.body
 
     def _loop(self, loop: For) -> None:

@@ -13,6 +13,7 @@ from ...tir.target.target import Target
 from ..artifact import parameters_of, sizes_of
 from ..lower.split_prepare import Prepared
 from ..text.comments import header
+from ..text.marked import MarkedText, joined
 from .artifact import CudaArtifact, Part, Temporary
 from .device_functions import cuda_definitions
 from .dialect import CUDA
@@ -26,20 +27,21 @@ def write_cuda(parts: Prepared, target: Target, *, notes: str = "") -> CudaArtif
     Raises: TargetError for what a grid cannot run, and beyond the limits of the architecture.
     """
     prepare = None
-    texts: list[str] = []
+    texts: list[MarkedText] = []
     if parts.prepare is not None:
         made, prepare = _part(parts.prepare, target)
         texts += made
     made, run = _part(parts.run, target)
     texts += made
-    body = "\n".join(texts)
+    body = joined(texts)
     helpers = "\n".join(f"{text}\n" for text in CUDA.definitions(body))
     definitions = cuda_definitions(body) + vector_definitions(body)
     source = f"{header(parts.run.name, target, notes)}\n{definitions}{helpers}{body}"
-    return CudaArtifact(parts.run.name, source, target, run, prepare, sizes_of(parts.run))
+    marked, name = body.within(source), parts.run.name
+    return CudaArtifact(name, marked, target, run, prepare, sizes_of(parts.run))
 
 
-def _part(func: PrimFunc, target: Target) -> tuple[list[str], Part]:
+def _part(func: PrimFunc, target: Target) -> tuple[list[MarkedText], Part]:
     allocated, listed = split_allocations(func.body)
     for buffer in allocated:
         if buffer.scope != "global":

@@ -40,6 +40,7 @@ from ...tir.target.target import Target
 from ...tir.visit import accesses, free_vars, statements, stores
 from ..isa.isa import isa
 from ..text.lines import Lines, wrapped
+from ..text.marked import MarkedText, joined
 from ..text.statements import Statements
 from .ahead_copies import AheadCopies
 from .artifact import Dimensions, KernelLaunch, Stop
@@ -70,7 +71,7 @@ _ALIGNMENT = 16  # bytes, of every array in shared memory
 class EmittedKernel:
     """The text of a kernel, and how it is launched."""
 
-    text: str
+    text: MarkedText
     launch: KernelLaunch
 
 
@@ -117,19 +118,20 @@ class _KernelWriter(Statements[CudaVectors]):
         self._check(threads)
         self._uniform(self.root, frozenset(self._split_axes()))
         body = [*self._declared(), *self.lines.top, *self.lines.listed]
-        text = "\n".join(
+        text = joined(
             [
                 f'extern "C" __global__ void __launch_bounds__({threads})',
                 f"{self.symbol}({wrapped(parameters, '    ')})",
                 "{",
                 *body,
                 "}",
+                "",
             ]
         )
         names = (*(buffer.name for buffer in arguments), *(sizes[dim] for dim in asked))
         stops = tuple(self._stops(sizes))
         launch = KernelLaunch(self.symbol, grid, block, names, self._dynamic_bytes(), stops)
-        return EmittedKernel(text + "\n", launch)
+        return EmittedKernel(text, launch)
 
     def _size(self, dim: Dim) -> str:
         self.lines.ranges[dim] = (dim.low, dim.high)
@@ -216,6 +218,10 @@ class _KernelWriter(Statements[CudaVectors]):
     def _structure(self, stmt: Stmt, missing: frozenset[str]) -> None:
         if not isinstance(stmt, Seq | For | WarpSum):
             self.warp_sums.forget()
+        with self.lines.marked(stmt):
+            self._statement(stmt, missing)
+
+    def _statement(self, stmt: Stmt, missing: frozenset[str]) -> None:
         match stmt:
             case Seq():
                 for first, group in groupby(

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from ...tir.analysis.linear import Interval
 from ...tir.buffer import Buffer
 from ...tir.expr import Var
+from ...tir.stmt import Stmt
+from .marked import Mark, MarkedText
 from .names import CNames
 
 _WIDTH = 100
@@ -21,14 +23,28 @@ class Lines:
     def __init__(self) -> None:
         self.names = CNames()
         self.ranges: dict[Var, Interval] = {}
-        self.listed: list[str] = []
+        self.listed: list[MarkedText] = []
         self.depth = 1
         self.top: list[str] = []
+        self._mark: Mark | None = None
         self._once: dict[str, str] = {}
 
     def add(self, line: str) -> None:
         """Append a line at the current depth."""
-        self.listed.append("    " * self.depth + line)
+        self.listed.append(MarkedText.of("    " * self.depth + line, self._mark))
+
+    def add_to_last(self, text: str) -> None:
+        """Let the last line go on with `text`."""
+        last = self.listed[-1]
+        self.listed[-1] = MarkedText(last + text, last.marks)
+
+    @contextmanager
+    def marked(self, stmt: Stmt) -> Iterator[None]:
+        """The lines added inside are what `stmt` becomes, unless one below it says so of itself."""
+        outer = self._mark
+        self._mark = Mark(stmt, outer)
+        yield
+        self._mark = outer
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Iterator[None]:
@@ -44,7 +60,7 @@ class Lines:
         self.add(tail)
 
     @contextmanager
-    def apart(self) -> Iterator[list[str]]:
+    def apart(self) -> Iterator[list[MarkedText]]:
         """Collect the lines added inside in the list given, instead of appending them."""
         outer, self.listed = self.listed, []
         self.depth += 1

@@ -30,7 +30,7 @@ class Statements(ABC, Generic[Expressions]):
         with self.lines.block(f"if ({self.expressions.scalar(stmt.condition)}) {{"):
             write(stmt.then)
         if stmt.orelse is not None:
-            self.lines.listed[-1] += " else {"
+            self.lines.add_to_last(" else {")
             self.lines.depth += 1
             write(stmt.orelse)
             self.lines.depth -= 1
@@ -61,10 +61,11 @@ class Statements(ABC, Generic[Expressions]):
         variables: dict[str, list[str]] = {}
         body: Stmt = stmt
         while isinstance(body, Alloc):
-            buffer, body = body.buffer, body.body
+            alloc, buffer, body = body, body.buffer, body.body
             kind = self.variable_type(buffer)
             if kind is None:
-                self.declare_array(buffer)
+                with self.lines.marked(alloc):
+                    self.declare_array(buffer)
             else:
                 name = self.lines.names.declare(buffer)
                 variables.setdefault(kind, []).append(f"{name}{self.initial(buffer)}")

@@ -36,11 +36,17 @@ class PythonBackend:
         return ""
 
     def build(self, job: KernelJob) -> Kernel:
-        """A kernel that the interpreter runs. Raises: ArgumentError for wrong constants."""
+        """A kernel that the interpreter runs.
+
+        Raises: DefinitionError; ArgumentError for wrong constants.
+        """
         from ...schedule.schedule import Schedule
         from ..interpreted import interpreted
+        from ..lower import check_definition
 
-        func = job.what.func if isinstance(job.what, Schedule) else job.what
+        what = job.what
+        func, original = (what.func, what.original) if isinstance(what, Schedule) else (what, what)
+        check_definition(original)
         return interpreted(func, job.target, job.constants)
 
     def build_program(self, job: ProgramJob) -> EngineParts:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 
+from ...tir.output_file import writing
 from ..arrays import ArgumentTypeError, Array
 from ..call_names import join_names, outputs_by_name
 from ..call_result import CallResult
@@ -344,20 +345,21 @@ class Engine(Generic[CallResult]):
 
         keep_weights: also the program before schedules, the original weights and the reference, so
         that it can be built anew on another machine, and verified there.
-        Raises: OSError; EngineFileError where they are damaged in the file that the engine came
-        from.
+        Raises: OutputFileError; EngineFileError where they are damaged in the file that the engine
+        came from.
         """
         from .writer import write_file
 
         file = Path(path)
-        write_file(self.parts, file, keep_weights=keep_weights)
+        with writing(file):
+            write_file(self.parts, file, keep_weights=keep_weights)
         return file
 
     def export_c(self, folder: str | Path) -> Path:
         """Write the model as C that needs nothing else: model.c, model.h, weights.bin, Makefile.
 
         The folder is made where it is not there. Returns it.
-        Raises: EngineError where the engine holds no C.
+        Raises: ExportError where the engine holds no C; OutputFileError.
         """
         from .export_c import export_c
 

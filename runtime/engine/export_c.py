@@ -12,6 +12,7 @@ import numpy as np
 from ...codegen.c.export import FILE, export_texts, weight_offsets
 from ...codegen.program_artifact import ProgramArtifact
 from ...tir.errors import TilewrightError
+from ...tir.output_file import writing_folder
 from ..arrays import Array
 from ..cpu.pool import pool_source
 from ..machine.host import why_not_run
@@ -31,7 +32,7 @@ def export_c(parts: EngineParts, folder: Path) -> Path:
     """Write the files; the folder, which is made where it is not there.
 
     Raises: ExportError for an engine that was not compiled to C, and for one whose constants a
-    machine that has its instructions is yet to compute; OSError.
+    machine that has its instructions is yet to compute; OutputFileError.
     """
     artifact = parts.code.c_program
     if artifact is None:
@@ -52,11 +53,12 @@ def export_c(parts: EngineParts, folder: Path) -> Path:
     isa = isa_flags(artifact.target)
     flags = ("-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno", *isa, *_STRICT)
     texts = export_texts(artifact, pool_source(), flags, _sums(weights))
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{FILE}.c").write_text(texts.source, encoding="utf-8")
-    (folder / f"{FILE}.h").write_text(texts.header, encoding="utf-8")
-    (folder / "Makefile").write_text(texts.makefile, encoding="utf-8")
-    (folder / WEIGHTS).write_bytes(weights.data)
+    with writing_folder(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{FILE}.c").write_text(texts.source, encoding="utf-8")
+        (folder / f"{FILE}.h").write_text(texts.header, encoding="utf-8")
+        (folder / "Makefile").write_text(texts.makefile, encoding="utf-8")
+        (folder / WEIGHTS).write_bytes(weights.data)
     return folder
 
 

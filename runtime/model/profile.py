@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+from ...tir.output_file import writing
 from ...tir.program.program import Copy, Launch, Step, Sync
 from ...tir.svg.picture import Picture
 from ...tir.text.html import details, html_table
@@ -99,7 +100,7 @@ class Profile:
         return f"<p>{escape(head)}</p>{self.picture().svg}{details('every launch', table)}"
 
     def save(self, path: str | Path) -> Path:
-        """Write a Chrome trace, which Perfetto shows; the file."""
+        """Write a Chrome trace, which Perfetto shows; the file. Raises: OutputFileError."""
         events: list[dict[str, str | int | float | dict[str, str]]] = []
         at = 0.0
         for step in self.steps:
@@ -116,10 +117,9 @@ class Profile:
                 }
             )
             at += step.seconds
-        file = Path(path)
-        file.write_text(
-            json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8"
-        )
+        file, trace = Path(path), {"traceEvents": events, "displayTimeUnit": "ms"}
+        with writing(file):
+            file.write_text(json.dumps(trace), encoding="utf-8")
         return file
 
 

@@ -25,7 +25,8 @@ class KernelReport:
     """One distinct kernel of an engine.
 
     name: of its function; symbol: of its code. labels: the nodes that each of its launches
-    computes. rule: what made its schedule; origin: "tuned", "similar", "rule" or "hand".
+    computes. rule: what made its schedule; origin: "tuned", "similar", "rule" or "hand"; state: of
+    what was tuned, as a log has it; empty in older engines.
     proof: the verdict's first line, and what a proof lacks; proof_seconds: what proving took.
     check: "ok", "off", or what is wrong; error: the largest error over the bound, None where it was
     not checked; check_ran: on what it ran.
@@ -42,12 +43,18 @@ class KernelReport:
     check_seconds: float = 0.0
     error: float | None = None
     check_ran: str = ""
+    state: str = ""
+
+    @property
+    def made(self) -> str:
+        """Where its schedule came from, and in which state its log has it."""
+        return ", ".join(filter(None, (self.origin, self.state)))
 
     def __str__(self) -> str:
         error = "" if self.error is None else f" ({self.error:.2g} of the bound"
         error += (f"; {self.check_ran})" if self.check_ran else ")") if error else ""
         return printable(
-            f"{self.name} x {len(self.labels)}: {self.rule} ({self.origin}); {self.proof}; "
+            f"{self.name} x {len(self.labels)}: {self.rule} ({self.made}); {self.proof}; "
             f"check {self.check}{error}"
         )
 
@@ -82,7 +89,9 @@ class EngineReport:
     @property
     def coverage(self) -> Coverage:
         """How much of the engine was tuned."""
-        return Coverage(tuple(Covered(k.name, len(k.labels), k.origin) for k in self.kernels))
+        return Coverage(
+            tuple(Covered(k.name, len(k.labels), k.origin, state=k.state) for k in self.kernels)
+        )
 
     def __str__(self) -> str:
         lines = [str(self.coverage)]
@@ -117,7 +126,7 @@ class EngineReport:
             (
                 kernel.name,
                 str(len(kernel.labels)),
-                f"{kernel.rule} ({kernel.origin})",
+                f"{kernel.rule} ({kernel.made})",
                 kernel.proof,
                 kernel.check,
                 "" if kernel.error is None else f"{kernel.error:.2g}",

@@ -27,6 +27,7 @@ from ...tir.target.target import covers
 from ..files.disk import telling_full_disk
 from ..files.temporary import temporary_folder
 from ..machine.host import host
+from .cache import FOLDER_VARIABLE
 
 Pointer: TypeAlias = "_cffi_backend.FFI.CData"
 
@@ -144,9 +145,38 @@ def _open(shared: SharedObject, name: str) -> Pointer:
         handle = loader.dlopen(os.fsencode(file), _RTLD_NOW)
         if handle == ffi.NULL:
             said = ffi.string(loader.dlerror()).decode(errors="replace").replace(str(file), "it")
-            raise LibraryError(
-                f"load: the object of '{name}' cannot be loaded: {said}.",
-                code="library-load",
-                notes=(f"it was made by {shared.compiler}.",),
-            )
+            raise _not_loaded(shared, name, said, Path(folder).parent)
         return handle
+
+
+def _not_loaded(shared: SharedObject, name: str, said: str, temporary: Path) -> LibraryError:
+    """The error for an object that the loader refused from the cache and from a temporary folder.
+
+    said: by the loader. temporary: where temporary folders lie.
+    """
+    notes: tuple[str, ...] = (f"it was made by {shared.compiler}.",)
+    hints: tuple[str, ...] = ()
+    if _is_noexec(temporary):
+        # where the cache lost the file, its folder is not what stood in the way
+        places = {"TMPDIR": temporary}
+        if shared.path is not None and shared.path.exists() and _is_noexec(shared.path.parent):
+            places = {FOLDER_VARIABLE: shared.path.parent, **places}
+        listed = " and ".join(f"'{folder}'" for folder in places.values())
+        verb = "are" if len(places) > 1 else "is"
+        notes += (f"{listed} {verb} mounted noexec: no code is loaded from there.",)
+        hints = (f"name a folder that is not mounted noexec in {' or '.join(places)}.",)
+    return LibraryError(
+        f"load: the object of '{name}' cannot be loaded: {said}.",
+        code="library-load",
+        notes=notes,
+        hints=hints,
+    )
+
+
+def _is_noexec(folder: Path) -> bool:
+    """Whether the system says that no code is run from a folder; False where it does not say."""
+    flag: int = getattr(os, "ST_NOEXEC", 0)  # Linux alone has it
+    try:
+        return bool(os.statvfs(folder).f_flag & flag)
+    except OSError:
+        return False

@@ -85,9 +85,12 @@ class _Loop(ParameterKind):
         return {"loop": value.key, "name": value.name}
 
     def decode(self, value: object, site: StepSite) -> object:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, Mapping) or "loop" not in value:
             return value
-        return LoopRef(str(value["loop"]), str(value.get("name", value["loop"])))
+        key = str(value["loop"])
+        if key not in site.references.loops and key not in site.references.consumed:
+            raise LookupError(key)  # no step took it: the function never had it
+        return LoopRef(key, str(value.get("name", key)))
 
     def misfit(self, value: object, hint: object) -> str | None:
         return misfit(value, LoopRef)
@@ -135,7 +138,9 @@ class _Block(ParameterKind):
         return {"block": site.references.block_key(site.func, value, site.primitive)}
 
     def decode(self, value: object, site: StepSite) -> object:
-        return site.references.blocks[value["block"]] if isinstance(value, Mapping) else value
+        if not isinstance(value, Mapping) or "block" not in value:
+            return value
+        return site.references.blocks[value["block"]]
 
     def misfit(self, value: object, hint: object) -> str | None:
         return misfit(value, str)
@@ -153,7 +158,7 @@ class _Storage(ParameterKind):
         return {"tensor": self._key(value, site)}
 
     def decode(self, value: object, site: StepSite) -> object:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, Mapping) or "tensor" not in value:
             return value
         return site.references.storage(site.func, value["tensor"]).name
 

@@ -69,10 +69,26 @@ class StepForm(Generic[Result]):
             return self.parameters.get(name, PLAIN).decode(value, site)
         except (LookupError, ValueError, TypeError, AttributeError):
             raise ScheduleError(
-                f"replay: step {number} names {value!r}, which '{site.func.name}' does not have.",
+                f"replay: step {number}, '{self.name}', names {_shown(value)}, which "
+                f"'{site.func.name}' does not have.",
                 code="replay-reference",
-                hints=("the trace belongs to another workload.",),
+                hints=("the trace is of another function.",),
             ) from None
+
+
+def _shown(value: object) -> str:
+    """A reference of a trace, as a message has it."""
+    match value:
+        case {"loop": key, "name": name}:
+            return f"loop '{name}' ({key})"
+        case {"block": key}:
+            return f"block {key}"
+        case {"tensor": key}:
+            return f"tensor {key}"
+        case list() | tuple():
+            return ", ".join(map(_shown, value))
+        case _:
+            return repr(value)
 
 
 @dataclass(frozen=True, slots=True)

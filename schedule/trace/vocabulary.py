@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...tir.buffer import Buffer
-from ...tir.errors import known_names
+from ...tir.errors import misspelt
 from ..errors import ScheduleError
 
 TVM: Mapping[str, str] = {
@@ -106,9 +106,11 @@ def unknown_step(name: str, known: Iterable[str]) -> UnknownStepError:
             code="unknown-step",
             hints=(f"in tilewright: {ours}.",),
         )
-    return UnknownStepError(
-        f"schedule: no step '{name}'; it has {known_names(name, known)}.", code="unknown-step"
+    foreign = {other: answer for table in VOCABULARIES for other, answer in table.items()}
+    message, hints = misspelt(
+        "schedule: no step", name, known, foreign, "help(tilewright.Schedule)"
     )
+    return UnknownStepError(message, code="unknown-step", hints=hints)
 
 
 def subscript(key: object) -> SubscriptError:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,22 @@ def test_who_harms_the_memory_of_others_is_alone_with_it(machine: Machine, good:
     sources = (good.source, header + harms + good.source, header + dies + good.source)
     found = measured(machine, *(replace(good, source=source) for source in sources))
     assert [result.outcome for result in found] == ["ok", "ok", "ok"]
+
+
+def test_a_default_that_is_slower_than_all_gets_every_sample(
+    machine: Machine, good: Artifact
+) -> None:
+    """The gain is that over its time: the number is found among the candidates that compile."""
+    head, entry, rest = good.source.rpartition("(void)team;")
+    pause = f"{entry} for (volatile int n = 0; n < 200000; n++) {{}}"
+    slow = [again(replace(good, source=f"{head}{pause}{rest}"), n) for n in range(2)]
+    broken = replace(good, source="none")
+    asked = replace(job(broken, *slow, good, rounds=5), bar=inf)
+    for default, other in ((1, 2), (2, 1)):
+        results = machine.measure(replace(asked, default=default)).results
+        assert results[0].outcome == "build-failed"
+        assert len(results[default].samples) >= 5
+        assert len(results[other].samples) == 2
 
 
 def test_a_compiler_that_takes_too_long_is_a_verdict(machine: Machine, good: Artifact) -> None:

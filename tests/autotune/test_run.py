@@ -23,6 +23,7 @@ from tilewright.autotune.result import TuneResult
 from tilewright.autotune.tune import tune
 from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.schedule import Schedule
+from tilewright.tir.json_reader import Json
 
 from .places.test_executors import Instant, right
 from .samples import scaled
@@ -169,7 +170,9 @@ def test_without_trials_only_what_awaits_it_is_confirmed(clock: Clock, tmp_path:
     assert result.functions[0].choice.state == "confirmed"
 
 
-def test_what_a_disturbance_leaves_undecided_is_confirmed_once_in_a_search(clock: Clock) -> None:
+def test_what_a_disturbance_leaves_undecided_is_confirmed_once_in_a_search(
+    clock: Clock, tmp_path: Path
+) -> None:
     def answer(job: Job) -> bytes:
         reply = Reply.decode(clock.answer(job))
         if not job.is_final:
@@ -177,10 +180,51 @@ def test_what_a_disturbance_leaves_undecided_is_confirmed_once_in_a_search(clock
         tied = tuple(replace(one, samples=(1.0,), text=note_of(0.5)) for one in reply.results)
         return Reply(reply.conditions, tied).encode()
 
-    result = tune(scaled(), TARGET, rule=in_parts, seconds=100.0, executor=Instant(answer))
+    log = tmp_path / "a.jsonl"
+    options = TuneArguments(rule=in_parts, seconds=100.0, log=log)
+    told = list[dict[str, Json]]()
+    result = tune(scaled(), TARGET, **options, executor=Instant(answer), events=told.append)
     assert result.stopped_because == "the space is exhausted"
     assert result.awaiting
     assert len(clock.confirmed) == REPEATS + 1
+    (found,) = result.functions
+    assert (found.choice.state, found.best) == ("undecided", found.choice.default)
+    assert "\nundecided: scaled: the machine was busy during its confirmation: the " in str(result)
+    assert "not confirmed yet" not in str(result)
+    last = [event for event in told if event["event"] == "best"][-1]
+    assert (last["state"], last["why"]) == ("undecided", found.choice.why)
+    clock.confirmed.clear()
+    (found,) = tune(scaled(), TARGET, **options, executor=Instant(clock.answer)).functions
+    assert (found.choice.state, len(clock.confirmed)) == ("confirmed", 7)
+
+
+def test_what_is_undecided_is_confirmed_before_what_saves_more(
+    clock: Clock, tmp_path: Path
+) -> None:
+    """The large function saves more, and was never confirmed; the small one was disturbed."""
+    log = tmp_path / "a.jsonl"
+    options = TuneArguments(rule=in_parts, log=log)
+
+    def answer(job: Job) -> bytes:
+        reply = Reply.decode(clock.answer(job))
+        if not job.is_final:
+            return reply.encode()
+        tied = tuple(replace(one, samples=(1.0,), text=note_of(0.5)) for one in reply.results)
+        return Reply(reply.conditions, tied).encode()
+
+    tune(scaled(64), TARGET, **options, executor=Instant(answer))
+    stop = Event()
+
+    def take(trial: Trial) -> None:
+        if trial.seconds and not trial.is_default:
+            stop.set()
+
+    tune(scaled(256), TARGET, **options, executor=Instant(clock.answer), callback=take, stop=stop)
+    clock.confirmed.clear()
+    pairs = [(scaled(256), 1000), (scaled(64), 1)]
+    result = tune(pairs, TARGET, **options, trials=0, executor=Instant(clock.answer))
+    assert not result.awaiting
+    assert ["[64]" in func for func in clock.confirmed] == [True] * 7 + [False] * 7
 
 
 def test_what_is_being_measured_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Thread
 
 import pytest
 
 from tilewright.autotune.log.file import contents
 from tilewright.autotune.log.record import Trial
+from tilewright.autotune.measure.device_lock import cpu_lock
 from tilewright.autotune.measure.lowering import LoweredCandidate, write
+from tilewright.autotune.search.expected_improvement import NOTHING_LEFT, ExpectedImprovement
 from tilewright.autotune.space.space import Candidate, TuningSpace
 from tilewright.autotune.task import Task
 from tilewright.autotune.tune import tune
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target.target import Target
 
+from .interrupted import Instant as Here
 from .places.test_executors import Instant, right
 from .samples import scaled, trial, workload
 
@@ -40,7 +44,7 @@ def made(choice: int, n: int = 64, seconds: float = 1e-6) -> Trial:
 
 
 def resumed(*trials: Trial) -> Task:
-    task = Task(TuningSpace(scaled(64), TARGET, in_parts), 1, 0, print)
+    task = Task(TuningSpace(scaled(64), TARGET, in_parts), 1, 0, print, print)
     task.resume(contents([workload(64), workload(128), *trials]), made(0).conditions)
     return task
 
@@ -75,6 +79,32 @@ def test_a_function_that_was_not_tried_goes_first_and_one_without_hope_last() ->
     assert task.search.propose() == []
     assert task.expected_improvement.is_negligible
     assert task.expected_saving == 0.0
+
+
+def test_nothing_is_thought_up_while_something_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A strategy fits models on the CPUs that a kernel on several threads is timed on."""
+    task, told = resumed(), list[str]()
+
+    def propose(count: int) -> list[Candidate]:
+        told.append("proposed")
+        return []
+
+    def expect() -> ExpectedImprovement:
+        told.append("expected")
+        return NOTHING_LEFT
+
+    monkeypatch.setattr(task.search, "propose", propose)
+    monkeypatch.setattr(task.search, "expected_improvement", expect)
+    for think in (lambda: task.next_batch(4, Here()), lambda: task.expected_improvement):
+        thread = Thread(target=think)
+        with cpu_lock().timing():
+            thread.start()
+            thread.join(0.2)
+            told.append("timed")
+        thread.join(10)
+        assert not thread.is_alive()
+        task.is_exhausted = False
+    assert told == ["timed", "proposed", "timed", "expected"]
 
 
 def test_a_defect_of_ours_costs_a_record(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,25 @@ def test_inputs_come_from_a_file_and_outputs_go_to_one(tilewright: Command, tiny
         np.testing.assert_allclose(saved["classes"], expected["classes"], rtol=1e-4, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", *QUICK, "--save-outputs", "no/out.npz"),
+        ("run", *QUICK, "--save-engine", "no/out.npz"),
+        ("compile", "--target", "python", "-o", "no/out.npz"),
+    ],
+    ids=" ".join,
+)
+def test_what_has_no_folder_to_go_to_is_an_error_that_programs_read(
+    tilewright: Command, tiny: Path, command: tuple[str, ...]
+) -> None:
+    verb, *options = command
+    done = tilewright(verb, tiny, *options, "--json")
+    error = json.loads(done.out)["error"]
+    assert (done.code, error["exit"], error["code"]) == (2, 2, "output-parent")
+    assert "'no/out.npz' cannot be written: there is no folder 'no'" in error["message"]
+
+
 def test_a_single_input_may_come_from_npy(tilewright: Command, tiny: Path) -> None:
     np.save("in.npy", np.zeros((1, 3, 8, 8), np.float32))
     assert tilewright("run", tiny, *QUICK, "--load-inputs", "in.npy").code == 0
@@ -88,6 +107,15 @@ def test_latency_has_a_line_per_number_of_threads(tilewright: Command, tiny: Pat
     assert found["latency"][0]["peak_gflops"] is None
     assert found["check"] is None
     assert found["inputs"] == [{"name": "image", "dtype": "float32", "shape": [1, 3, 8, 8]}]
+
+
+def test_a_latency_table_says_where_the_median_is_not_known() -> None:
+    steady, vague = Timing(2e-3, 1.9e-3, 2.1e-3, (2e-3,)), Timing(2e-3, 1.6e-3, 2.1e-3, (2e-3,))
+    one, two = Latency(1, steady, None, None), Latency(2, vague, None, None)
+    assert "unreliable" not in latency_table([one])
+    assert latency_table([one, two]).splitlines()[-1] == (
+        "unreliable on 2 thread(s): the intervals are wide; is the machine busy?"
+    )
 
 
 def test_a_latency_table_leaves_out_what_nobody_knows() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import pytest
@@ -11,6 +12,7 @@ from tilewright.cli.text import (
     duration_text,
     good,
     paragraph,
+    progress_bar,
     shortened,
     strong,
     table,
@@ -20,6 +22,13 @@ from tilewright.cli.text import (
 
 class Terminal:
     """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Screen(io.StringIO):
+    """The same, with what was written to it."""
 
     def isatty(self) -> bool:
         return True
@@ -77,6 +86,23 @@ def test_progress_says_nothing_where_stderr_is_no_terminal(
     with working("compiling") as tell:
         tell("plan")
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_is_shown_on_a_terminal_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with progress_bar(2) as begin:
+        begin("one")
+    assert capsys.readouterr() == ("", "")
+    stream = Screen()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar(2) as begin:
+        begin("one")
+        begin("[other]")
+    shown = stream.getvalue()
+    assert shown.index("one") < shown.index("[other]") < shown.index("50%")
+    assert "[progress" not in shown
 
 
 def test_durations_have_one_or_two_units() -> None:

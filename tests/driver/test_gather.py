@@ -127,7 +127,8 @@ def test_a_kernel_with_checks_shows_results_alone_and_is_timed() -> None:
     assert kernel.work.bytes == 4 * (7 * WIDTH + 7 * WIDTH) + 8 * 7 + 8
 
 
-def test_a_text_that_reads_where_data_says_is_refused_however_it_was_made() -> None:
+@pytest.mark.parametrize("target", ["c:scalar", "python"])
+def test_a_text_that_reads_where_data_says_is_refused_however_it_was_made(target: str) -> None:
     func = parse("""\
 def pick(T: float32[8], I: int64[4], Y: output(float32[4])):
     for i in range(4):
@@ -135,7 +136,7 @@ def pick(T: float32[8], I: int64[4], Y: output(float32[4])):
             Y[vi] = T[I[vi]]
 """)
     with pytest.raises(DefinitionError) as caught:
-        tw.build(func)
+        tw.build(func, target)
     assert str(caught.value) == (
         "DefinitionError: build: block 'Y' of 'pick' reads dimension 0 of 'T' at I[vi], which is "
         "data; expected it clamped to 0 .. 7. [definition-data]"

@@ -22,7 +22,7 @@ def read(column: int, *, name: str = "f") -> tw.PrimFunc:
     return te.func(a, te.compute((4,), lambda i: a[i, column], name="y"), name=name)
 
 
-@pytest.mark.parametrize("target", ["c:scalar", "c:avx512"])
+@pytest.mark.parametrize("target", ["c:scalar", "c:avx512", "cuda:sm_90a", "python"])
 def test_a_definition_that_reads_outside_of_a_tensor_is_the_user_s_error(target: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         tw.build(read(7), target)
@@ -33,6 +33,13 @@ def test_a_definition_that_reads_outside_of_a_tensor_is_the_user_s_error(target:
         "  Note: found by P4; y(i=0).\n"
         "  Hint: te.select(inside, tensor[...], value) reads only where `inside` holds."
     )
+
+
+def test_the_interpreter_refuses_a_wrong_definition_whatever_its_schedule() -> None:
+    sch = tw.Schedule(read(5))
+    sch.split(sch.loops("y")[0], (None, 2))
+    with pytest.raises(DefinitionError, match=r"block 'y' loads A\[0, 5\]"):
+        tw.build(sch, "python", verify="off")
 
 
 def test_what_is_no_function_is_refused() -> None:

@@ -71,6 +71,12 @@ def reads_out_of_bounds() -> object:
     return tw.build(te.func(A, C, name="shifted"), "c:scalar")
 
 
+def multiplies_bytes_of_two_types() -> object:
+    """Signed bytes are multiplied by unsigned ones"""
+    U = te.placeholder((300,), "uint8", name="U")
+    return te.compute((1,), lambda i: te.sum(U[q] * Q[q], axis=q, dtype="int32"), name="C")
+
+
 def indexes_with_a_float() -> object:
     """An index is a float"""
     return te.compute((8, 8), lambda i, j: A[i, j * 0.5], name="C")

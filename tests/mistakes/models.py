@@ -104,6 +104,11 @@ def loads_a_damaged_file() -> object:
     return tw.load("cut.twe")
 
 
+def saves_into_a_folder_that_is_not_there() -> object:
+    """An engine is saved into a folder that does not exist"""
+    return engine.save("engines/relu.twe")
+
+
 def refuses_what_no_option_says() -> object:
     """on_mismatch= has another value"""
     return tw.load("relu.twe", on_mismatch="ignore")

@@ -147,11 +147,23 @@ def test_an_artifact_whose_memory_is_used_wrongly_is_refused() -> None:
 def test_a_report_and_a_plan_survive() -> None:
     kernel = KernelReport("k", "s", ("a", "b"), "rule", "tuned", PROOF, 0.1, "ok", 0.2, 0.3, "data")
     unchecked = KernelReport("l", "t", (), "rule", "rule", "unknown (...)")
-    report = EngineReport((kernel, unchecked), ("note",), (("lower", 0.5),))
+    logged = replace(kernel, state="candidate")
+    report = EngineReport((kernel, unchecked, logged), ("note",), (("lower", 0.5),))
     for one in (report, replace(report, tolerance=1e-4), replace(report, whole="ok on 1 thread")):
         assert report_from_json(through_text(report_to_json(one))) == one
     for plan in (MemoryPlan(1, 2, 3, 4, 5, 6), MemoryPlan(1, 2, 3, 4)):
         assert plan_from_json(through_text(plan_to_json(plan))) == plan
+
+
+def test_a_report_from_before_states_were_kept_has_none() -> None:
+    kernel = KernelReport("k", "s", (), "rule", "tuned", PROOF, state="confirmed")
+    data = through_text(report_to_json(EngineReport((kernel,)))).value
+    assert isinstance(data, dict)
+    assert isinstance(data["kernels"], list)
+    (one,) = data["kernels"]
+    assert isinstance(one, dict)
+    assert one.pop("state") == "confirmed"
+    assert str(report_from_json(through_text(data)).coverage) == "kernels 1: tuned 1"
 
 
 def test_a_report_from_before_whole_engines_were_run_says_that_none_was() -> None:

@@ -142,24 +142,25 @@ def test_undo_takes_back_one_step_at_a_time() -> None:
 
 
 def test_a_copy_goes_its_own_way() -> None:
-    sch = Schedule(matmul(2, 3, 4), Target.parse("c:avx2"), origin="rule")
+    sch = Schedule(matmul(2, 3, 4), Target.parse("c:avx2"), origin="tuned", state="confirmed")
     i, j, _ = sch.loops("C")
     sch.split(i, (None, 2))
     other = sch.copy()
     other.split(j, (None, 2))
     assert len(sch.trace.steps) == 1
     assert len(other.trace.steps) == 2
-    assert (other.original, other.target, other.origin) == (sch.original, sch.target, "rule")
+    assert (other.original, other.target) == (sch.original, sch.target)
+    assert (other.origin, other.state) == ("tuned", "confirmed")
 
 
 def test_a_schedule_travels_between_processes() -> None:
-    sch = Schedule(matmul(2, 3, 4), Target.parse("c:avx2"), Random(3), "tuned")
+    sch = Schedule(matmul(2, 3, 4), Target.parse("c:avx2"), Random(3), "tuned", "candidate")
     sch.apply(tile)
     sch.sample_categorical((1, 2, 3))
     other = pickle.loads(pickle.dumps(sch))
     assert str(other) == str(sch)
     assert other.trace == sch.trace
-    assert (other.target, other.origin) == (sch.target, "tuned")
+    assert (other.target, other.origin, other.state) == (sch.target, "tuned", "candidate")
     assert other.sample_categorical((1, 2), 1) == 2
 
 

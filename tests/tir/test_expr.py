@@ -32,6 +32,8 @@ A = Buffer("A", FLOAT32, (4, 8))
 N = Buffer("N", INT32, (4,))
 H = Buffer("H", dtype("bfloat16"), (4,))
 Q = Buffer("Q", dtype("int4"), (4,))
+S, U = Buffer("S", dtype("int8"), (4,)), Buffer("U", dtype("uint8"), (4,))
+W = Buffer("W", dtype("uint64"), (4,))
 
 
 # -- equality --------------------------------------------------------------------------------------
@@ -189,6 +191,30 @@ REFUSALS: dict[Callable[[], object], str] = {
         "[expr-types]\n"
         "  Hint: te.cast(x, 'float32') converts one of them."
     ),
+    lambda: U[0] * S[0]: (
+        "IRError: multiply: the operands have types uint8 and int8; expected one type. "
+        "[expr-types]\n"
+        "  Hint: te.cast(x, 'int32') converts both."
+    ),
+    lambda: N[0] < X: (
+        "IRError: compare: the operands have types int32 and int64; expected one type. "
+        "[expr-types]\n"
+        "  Hint: te.cast(x, 'int64') converts one of them."
+    ),
+    lambda: X + W[0]: (
+        "IRError: add: the operands have types int64 and uint64; expected one type. [expr-types]\n"
+        "  Hint: te.cast(x, 'int64') converts one of them; what lies above 9223372036854775807 "
+        "wraps around."
+    ),
+    lambda: N[0] + W[0]: (
+        "IRError: add: the operands have types int32 and uint64; expected one type. [expr-types]\n"
+        "  Hint: te.cast(x, 'int64') converts both; what lies above 9223372036854775807 wraps "
+        "around."
+    ),
+    lambda: Broadcast(A[0, 0], 4) + A[0, 0]: (
+        "IRError: add: the operands have types float32x4 and float32; expected one type. "
+        "[expr-types]"
+    ),
     lambda: N[0] / 2: (
         "IRError: divide: '/' is for floats, got int32. [expr-divide]\n  Hint: use // for integers."
     ),
@@ -214,7 +240,7 @@ REFUSALS: dict[Callable[[], object], str] = {
     ),
     lambda: (X < J) | X: (
         "IRError: |: the operands have types bool and int64; expected one type. [expr-types]\n"
-        "  Hint: te.cast(x, 'bool') converts one of them."
+        "  Hint: te.cast(x, 'int64') converts one of them."
     ),
     lambda: (X < J) << True: (
         "IRError: shift: expected integers, got bool. [expr-bits]\n"

@@ -10,7 +10,13 @@ import pytest
 from tilewright.tir.dtype import INT64, dtype
 from tilewright.tir.errors import IRError
 from tilewright.tir.expr import Const
-from tilewright.tir.number import check_number, has_infinity, integer_range
+from tilewright.tir.number import (
+    check_number,
+    common_type,
+    has_infinity,
+    holds,
+    integer_range,
+)
 from tilewright.tir.te import te
 
 A = te.placeholder((3, 4), "float32", name="A")
@@ -125,3 +131,46 @@ def test_what_does_not_fit_is_refused(build: Callable[[], object]) -> None:
 def test_an_integer_beyond_a_float_type_is_refused(number: int) -> None:
     with pytest.raises(IRError, match="expr-overflow"):
         te.const(number, "float32")
+
+
+COMMON = {  # what holds the numbers of both types
+    ("int32", "int64"): "int64",
+    ("int8", "int16"): "int16",
+    ("uint8", "int8"): "int32",
+    ("uint32", "int32"): "int64",
+    ("uint64", "int64"): None,
+    ("bool", "int8"): "int8",
+    ("int64", "float32"): "float32",
+    ("float32", "float64"): "float64",
+    ("float16", "float32"): "float32",
+    ("float16", "bfloat16"): "float32",
+    ("float16", "int32"): "float32",
+    ("int4", "int8"): "int8",
+    ("int4", "uint4"): "int32",
+}
+
+
+@pytest.mark.parametrize("pair", COMMON, ids=str)
+def test_the_common_type_holds_both_and_can_be_computed_with(pair: tuple[str, str]) -> None:
+    a, b = map(dtype, pair)
+    found = common_type(a, b)
+    assert found == common_type(b, a)
+    assert (None if found is None else str(found)) == COMMON[pair]
+    if found is not None:
+        assert not found.is_storage
+        for kind in (a, b):
+            assert holds(found, kind)
+
+
+@pytest.mark.parametrize("wide", ["int16", "int32", "float64", "uint64"])
+@pytest.mark.parametrize("narrow", ["bool", "int8", "uint8", "int32", "uint32", "float32"])
+def test_what_a_type_holds_is_what_numpy_casts_safely(wide: str, narrow: str) -> None:
+    assert holds(dtype(wide), dtype(narrow)) == np.can_cast(narrow, wide, "safe")
+
+
+def test_of_two_floats_of_16_bits_neither_holds_the_other() -> None:
+    half, brain = dtype("float16"), dtype("bfloat16")
+    assert not holds(half, brain)
+    assert not holds(brain, half)
+    assert holds(half, half)
+    assert holds(brain, dtype("float8_e5m2"))

@@ -32,6 +32,7 @@ from tilewright.tir.visit import (
     free_vars,
     fresh_copy,
     loads,
+    of_block,
     replace_buffers,
     replace_stmt,
     statements,
@@ -123,6 +124,21 @@ def test_a_fresh_copy_prints_alike_and_binds_other_variables_and_buffers() -> No
     assert not bound & {node for node in walk(copy) if isinstance(node, Var)}
     assert T not in {node for node in walk(copy) if isinstance(node, Buffer)}
     assert A in {node for node in walk(copy) if isinstance(node, Buffer)}
+
+
+def test_a_store_keeps_its_block_through_rewrites_and_is_compared_without_it() -> None:
+    i, j = Var("i"), Var("j")
+    A = Buffer("A", FLOAT32, (8,))
+    plain = For(i, 8, ForKind.SERIAL, Store(A, (i,), const(1.0, FLOAT32)))
+    named = of_block(plain, "A")
+    assert [store.block for store in stores(named)] == ["A"]
+    assert named == plain
+    assert hash(named) == hash(plain)
+    assert print_stmt(named) == print_stmt(plain)
+    moved = substitute(named.body, {i: j})
+    assert isinstance(moved, Store)
+    assert (moved.indices, moved.block) == ((j,), "A")
+    assert [store.block for store in stores(fresh_copy(named))] == ["A"]
 
 
 def test_a_let_that_stands_in_two_places_binds_two_variables() -> None:

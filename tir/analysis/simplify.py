@@ -366,7 +366,7 @@ def _store(stmt: Store, ranges: Ranges) -> Stmt:
         if is_const(node.mask.value, 0):
             return NOTHING
         if is_const(node.mask.value, 1):
-            return Store(node.buffer, node.indices, node.value)
+            return replace(node, mask=None)
     return node
 
 

@@ -7,6 +7,8 @@ from html import escape
 from os import PathLike
 from pathlib import Path
 
+from ..output_file import writing
+
 _FONT = "font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
 _FITS = "max-width:100%;height:auto"  # of its column, however narrow
 # a file stands alone: nobody else says what colour text has there
@@ -37,9 +39,13 @@ class Picture:
         return self._element(f'style="{_FONT};{_FITS}"', "")
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write an SVG file, light or dark as its reader prefers; the file."""
+        """Write an SVG file, light or dark as its reader prefers; the file.
+
+        Raises: OutputFileError.
+        """
         file = Path(path)
-        file.write_text(self._element(f'style="{_FONT}"', _ALONE), encoding="utf-8")
+        with writing(file):
+            file.write_text(self._element(f'style="{_FONT}"', _ALONE), encoding="utf-8")
         return file
 
     def __str__(self) -> str:

@@ -33,7 +33,7 @@ from ..expr import (
     Var,
     const,
 )
-from ..number import integer_range
+from ..number import holds, integer_range
 from ..operand_checks import check_computable
 
 _EXACT_FROM = 32  # bits: sums of types that are as wide are left to wrap, as in C
@@ -56,7 +56,7 @@ def accumulated(
         return value
     kind = as_dtype(dtype)
     check_computable(f"te.{function}", kind)
-    if not _holds(kind, value.dtype):
+    if kind.is_bool or not holds(kind, value.dtype):
         raise IRError(
             f"te.{function}: dtype is {kind}, and the terms have type {value.dtype}; expected a "
             "number type that holds them.",
@@ -64,18 +64,6 @@ def accumulated(
             hints=(f"te.cast(x, '{kind}') converts the terms first.",),
         )
     return value if value.dtype == kind else _widened(value, kind)
-
-
-def _holds(wide: DType, narrow: DType) -> bool:
-    """Whether a sum of terms of one type is computed in the other; integers may become floats."""
-    if wide.is_bool:
-        return False
-    if wide.is_float:
-        return not narrow.is_float or narrow.bits <= wide.bits
-    if narrow.is_float:
-        return False
-    (low, high), (least, most) = integer_range(narrow), integer_range(wide)
-    return least <= low and high <= most
 
 
 def _widened(value: Expr, kind: DType) -> Expr:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..errors import IRError, known_names
+from ..errors import IRError, misspelt
 
 NAMES: Mapping[str, str] = {
     "Func": "te.compute(shape, lambda i, j: ..., name=...)",
@@ -44,7 +44,7 @@ NAMES: Mapping[str, str] = {
     "var": "the parameters of an element are its axes: te.compute(shape, lambda i, j: ...)",
     "leaky_relu": "te.select(x > 0, x, slope * x)",
     "lower": "schedule.show() prints the nest; tilewright.build(schedule) makes a kernel of it",
-    "thread_axis": "schedule.parallel(loop): a CPU has threads, and no grid",
+    "thread_axis": "sch.bind(loop, 'threadIdx.x') for a GPU, sch.parallel(loop) for a CPU",
     "where": "te.select(condition, x, y)",
 }
 
@@ -59,6 +59,5 @@ def unknown_name(name: str, known: Iterable[str]) -> UnknownNameError:
         return UnknownNameError(
             f"te: no name '{name}'.", code="te-name", hints=(f"in tilewright: {NAMES[name]}.",)
         )
-    return UnknownNameError(
-        f"te: no name '{name}'; it has {known_names(name, known)}.", code="te-name"
-    )
+    message, hints = misspelt("te: no name", name, known, NAMES, "dir(te)")
+    return UnknownNameError(message, code="te-name", hints=hints)

@@ -95,7 +95,7 @@ def highlight(text: str, language: Language = IR) -> str:
 
 def spans(text: str, language: Language = IR) -> str:
     """The words of `text` in their colours, every character of it escaped: what stands in a
-    `<pre>`.
+    `<pre>`. No element goes over the end of a line.
     """
     return "".join(_pieces(text, language))
 
@@ -144,4 +144,7 @@ def _style(match: re.Match[str], text: str, language: Language) -> str:
 
 
 def _styled(word: str, style: str) -> str:
-    return f'<span style="{style}">{escape(word)}</span>' if style else escape(word)
+    if not style:
+        return escape(word)
+    lines = (escape(line) for line in word.split("\n"))
+    return "\n".join(f'<span style="{style}">{line}</span>' for line in lines)

@@ -8,6 +8,7 @@ marked `-`, those of `after` alone marked `+`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -50,8 +51,7 @@ class SideBySide:
                 gone.update(range(start, stop))
                 made.update(range(other_start, other_stop))
         steps = highlight("\n".join(self.steps), STEPS) if self.steps else ""
-        columns = _column(old, gone, _GONE) + _column(new, made, _NEW)
-        return f'{steps}<div style="{_ROW}">{columns}</div>'
+        return steps + row(_tinted(old, gone, _GONE) + _tinted(new, made, _NEW))
 
 
 def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
@@ -62,15 +62,30 @@ def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, i
     return list(matcher.get_opcodes())
 
 
-def _column(lines: list[str], marked: set[int], tint: str) -> str:
+def _tinted(lines: list[str], marked: set[int], tint: str) -> str:
     """A column of lines, those whose numbers are `marked` on a tint."""
-    shown = "".join(_line(line, tint if at in marked else "") for at, line in enumerate(lines))
-    return f'<pre style="{_COLUMN}">{shown}</pre>'
+    grounds = (f"background:{tint}" if at in marked else "" for at in range(len(lines)))
+    return column(map(line_of_column, lines, map(spans, lines), grounds))
 
 
-def _line(line: str, tint: str) -> str:
-    """One line, which goes on below itself further in where the column is too narrow."""
+def row(columns: str) -> str:
+    """Columns beside each other."""
+    return f'<div style="{_ROW}">{columns}</div>'
+
+
+def column(lines: Iterable[str], style: str = "") -> str:
+    """A column of lines, as `line_of_column` makes them; style: CSS declarations of its own."""
+    own = f"{_COLUMN};{style}" if style else _COLUMN
+    return f'<pre style="{own}">{"".join(lines)}</pre>'
+
+
+def line_of_column(line: str, shown: str, ground: str = "", *, attributes: str = "") -> str:
+    """One line, which goes on below itself further in where the column is too narrow.
+
+    shown: the line as HTML. ground: a CSS declaration of what it stands on. attributes: those of
+    its element, as HTML.
+    """
     indent = len(line) - len(line.lstrip()) + _FURTHER_IN
-    ground = f";background:{tint}" if tint else ""
-    style = f"display:block;padding-left:{indent}ch;text-indent:-{indent}ch{ground}"
-    return f'<span style="{style}">{spans(line)}\n</span>'
+    style = f"display:block;padding-left:{indent}ch;text-indent:-{indent}ch"
+    style += f";{ground}" if ground else ""
+    return f'<span style="{style}"{attributes}>{shown}\n</span>'

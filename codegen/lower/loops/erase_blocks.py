@@ -13,7 +13,7 @@ from ....tir.expr import TRUE, Let, Var
 from ....tir.func import PrimFunc
 from ....tir.node import Node
 from ....tir.stmt import NOTHING, Block, If, LetStmt, Seq, Stmt, Store, seq
-from ....tir.visit import free_vars, loads, stores, substitute, transform
+from ....tir.visit import free_vars, loads, of_block, stores, substitute, transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def _erase(node: Node) -> Node:
             code="erase-init",
         )
     values = {it.var: binding for it, binding in zip(node.iters, node.bindings, strict=True)}
-    body = _in_order(substitute(node.body, values))
+    body = of_block(_in_order(substitute(node.body, values)), node.name)
     return body if node.predicate == TRUE else If(node.predicate, body)
 
 

@@ -85,8 +85,9 @@ def _named(node: Alloc, places: Places, parts: Parts) -> Node:
                 return NOTHING
             register = registers[item.indices]
             if item.mask is None or item.indices in unmasked:
-                return Store(register, (), item.value)
-            return Store(register, (), Select(item.mask, item.value, Load(register, ())))
+                return replace(item, buffer=register, indices=(), mask=None)
+            value = Select(item.mask, item.value, Load(register, ()))
+            return replace(item, buffer=register, indices=(), value=value, mask=None)
         return _without_prefetch(item, buffer)
 
     body: Stmt = exchange(node.body, rule)
@@ -151,7 +152,7 @@ def _array(node: Alloc, places: Places) -> Node:
         if isinstance(item, Store) and item.buffer is buffer:
             old = Load(whole, moved(item.indices))
             value = item.value if item.mask is None else Select(item.mask, item.value, old)
-            return Store(whole, old.indices, value)
+            return replace(item, buffer=whole, indices=old.indices, value=value, mask=None)
         return _without_prefetch(item, buffer)
 
     axes = tuple(Var(f"{buffer.name}_{axis}") for axis in range(len(whole.shape)))

@@ -27,7 +27,7 @@ from ....tir.stmt import (
     Store,
     seq,
 )
-from ....tir.visit import blocks, statements, stores, substitute, transform
+from ....tir.visit import blocks, of_block, statements, stores, substitute, transform
 
 LANES = THREAD_AXES[0]
 
@@ -113,6 +113,7 @@ class _Join:
 
     def __init__(self, loop: For, block: Block, init: Block, threads: int) -> None:
         self.loop = loop
+        self.block = block.name
         self.lane = Var(loop.var.name)
         self.threads = threads
         number = self.lane if threads == loop.extent else floormod(self.lane, index(loop.extent))
@@ -150,6 +151,7 @@ class _Join:
         body = seq(*begin, *self._rounds(), *end)
         for (buffer, _), held in zip(self.places, self.held, strict=True):
             body = body if held.buffer is buffer else Alloc(held.buffer, body)
+        body = of_block(body, self.block)
         loop = For(self.lane, self.threads, ForKind.BOUND, body, axis=self.loop.axis)
         return loop if self.outside == TRUE else If(self.outside, loop)
 

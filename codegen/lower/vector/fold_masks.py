@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....tir.analysis.bounds import bounds
 from ....tir.analysis.linear import Interval, Ranges
@@ -46,7 +46,7 @@ def _stmt(stmt: Stmt, ranges: Mapping[Var, Interval]) -> Stmt:
         if _is_all(result.mask, False):
             return NOTHING
         if _is_all(result.mask, True):
-            return Store(result.buffer, result.indices, result.value)
+            return replace(result, mask=None)
     return result
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....tir.analysis.linear import Ranges
 from ....tir.conditions import all_of, conjuncts
@@ -110,9 +110,9 @@ def _store(
         _operand(intrinsic, found, operand, conditions, ranges) for operand in found.operands
     )
     value = Call(intrinsic, (body.vector(accumulator, on), *operands))
-    written = body.stmt(Store(own.buffer, own.indices, accumulator), on)
+    written = body.stmt(replace(own, value=accumulator, mask=None), on)
     assert isinstance(written, Store)
-    return Store(written.buffer, written.indices, value, written.mask)
+    return replace(written, value=value)
 
 
 def _operand(

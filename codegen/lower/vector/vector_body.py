@@ -141,9 +141,10 @@ class VectorBody:
         if any(self.varies(i) for i in scalars):
             self._check_contiguous(buffer, scalars)
             mask = None if on is None else self.vector(on, None)
-            return Store(buffer, self._indices(scalars, on), self._spread(value), mask)
+            indices, value = self._indices(scalars, on), self._spread(value)
+            return replace(store, buffer=buffer, indices=indices, value=value, mask=mask)
         if value.dtype.lanes == 1 and on is None:
-            return Store(buffer, scalars, value)
+            return replace(store, buffer=buffer, indices=scalars, value=value, mask=None)
         low, high = narrowed(self.ranges, on if on is not None else TRUE)[self.lane]
         if on is not None and low is not None and low == high and self._is_plain(store):
             return self._only_lane(store, on, low)

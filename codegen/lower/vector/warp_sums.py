@@ -18,6 +18,7 @@ from ....tir.instructions.tensor_match import Mismatch
 from ....tir.instructions.warp_match import Factor, match_warp_product
 from ....tir.instructions.warp_products import WarpProduct
 from ....tir.stmt import ROW_BYTES, For, Fragment, Held, Stmt, Store, WarpSum
+from ....tir.visit import stores
 
 
 def warp_sum(product: WarpProduct, nest: For, around: Sequence[For], ranges: Ranges) -> Stmt:
@@ -29,7 +30,8 @@ def warp_sum(product: WarpProduct, nest: For, around: Sequence[For], ranges: Ran
             f"{found.found}; expected {found.expected}.",
             code="lower-warp",
         )
-    sums = tuple(Store(found.buffer, at, Load(found.buffer, at)) for at in found.sums)
+    block = stores(nest)[0].block
+    sums = tuple(Store(found.buffer, at, Load(found.buffer, at), block=block) for at in found.sums)
     parts = _Parts(product, found.lane.var, ranges)
     return WarpSum(product.name, sums, parts.of(found.a, 2), parts.of(found.b, 1))
 

@@ -152,13 +152,19 @@ class _Vectors:
         made: list[Stmt] = []
         for at, width in self._pieces(store.buffer, store.indices):
             first = len(made) * width
-            made.append(Store(store.buffer, at, _vector(values[first : first + width])))
+            vector = _vector(values[first : first + width])
+            made.append(replace(store, indices=at, value=vector, mask=None))
         result = (
             seq(*made)
             if made
             else seq(
                 *(
-                    Store(store.buffer, tuple(self._at(i, lane) for i in store.indices), value)
+                    replace(
+                        store,
+                        indices=tuple(self._at(i, lane) for i in store.indices),
+                        value=value,
+                        mask=None,
+                    )
                     for lane, value in enumerate(values)
                 )
             )

@@ -142,9 +142,30 @@ def test_a_disturbed_session_without_a_winner_decides_nothing() -> None:
     search = [trial(0, seconds=4.0), trial(1, seconds=1.0)]
     lost = [busy(paired(0, "a", *[1.0] * 6)), busy(paired(1, "a", *[1.1] * 6))]
     found = choose([*search, *lost])
-    assert (found.state, found.awaiting) == ("default", (search[1],))
+    assert (found.state, found.best, found.awaiting) == ("undecided", lost[0], (search[1],))
+    assert str(found) == "undecided: machine busy"
+    assert found.why == f"the machine was busy during its confirmation: {NOISY}"
     won = [lost[0], busy(paired(1, "a", *[0.5] * 6))]
     assert choose([*search, *won]).awaiting == ()
+
+
+def test_a_calm_session_decides_what_was_undecided() -> None:
+    search = [trial(0, seconds=4.0), trial(1, seconds=1.0)]
+    lost = [busy(paired(0, "a", *[1.0] * 6)), busy(paired(1, "a", *[1.1] * 6))]
+    assert choose([*search, *lost]).state == "undecided"
+    calm = [paired(0, "b", *[1.0] * 6), paired(1, "b", *[1.1] * 6)]
+    found = choose([*search, *lost, *later(*calm)])
+    assert (found.state, found.why, found.awaiting) == ("default", "", ())
+
+
+def test_where_nothing_awaits_confirmation_nothing_is_undecided() -> None:
+    lost = [busy(paired(0, "a", *[1.0] * 6)), busy(paired(1, "a", *[1.1] * 6))]
+    far = [trial(0, seconds=1.0), trial(1, seconds=4.0)]
+    assert choose([*far, *lost]).state == "default"
+    other = replace(trial(1, seconds=0.5), rule="mine")
+    mine = [replace(trial(0, seconds=1.0), rule="mine"), other]
+    found = choose([*far, *lost, *mine])
+    assert (found.state, found.awaiting) == ("default", (other,))
 
 
 def test_finalists_are_near_the_default_and_of_other_code() -> None:

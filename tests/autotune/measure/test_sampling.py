@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import cycle
 from math import inf
+from statistics import median
 
-from tilewright.autotune.measure.sampling import take_turns
+from tilewright.autotune.measure.sampling import MORE, take_turns
 
 
 def clock(seconds: float, order: list[float]) -> Callable[[], float]:
@@ -43,3 +45,28 @@ def test_without_a_bar_all_stay() -> None:
     taken = take_turns([clock(n, []) for n in (1.0, 9.0)], 5, None)
     assert [len(samples) for samples in taken] == [5, 5]
     assert take_turns([], 5, None) == []
+
+
+def test_the_default_is_never_dropped() -> None:
+    taken = take_turns([clock(n, []) for n in (1.0, 4.0, 4.0)], 5, 1.0, default=1)
+    assert [len(samples) for samples in taken] == [5, 5, 2]
+
+
+def test_a_default_of_which_half_the_samples_were_held_up_gets_more() -> None:
+    """What was seen in a log: of five samples three took ten times as long."""
+    samples = iter([2.5, 0.36, 4.9, 3.7, 0.37, 0.36, 2.0, 0.37, 0.36])
+    (taken,) = take_turns([lambda: next(samples)], 5, inf, default=0)
+    assert median(taken) == 0.37
+    assert len(taken) == 9
+
+
+def test_a_default_that_never_settles_ends_all_the_same() -> None:
+    samples = cycle([4.0, 1.0, 4.0])
+    (taken,) = take_turns([lambda: next(samples)], 5, inf, default=0)
+    assert len(taken) == MORE * 5
+
+
+def test_in_a_session_all_have_as_many_samples() -> None:
+    samples = cycle([4.0, 1.0, 4.0])
+    taken = take_turns([lambda: next(samples), lambda: 1.0], 5, None, default=0)
+    assert [len(each) for each in taken] == [5, 5]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from tilewright.autotune.log.file import Contents, contents
 from tilewright.autotune.report.pictures import draw
@@ -28,7 +29,7 @@ def log(count: int = 40) -> Contents:
 
 
 def panels(figure: Figure) -> dict[str, Axes]:
-    figure.canvas.draw()  # whatever cannot be laid out or rendered fails here
+    figure.draw_without_rendering()  # whatever cannot be laid out fails here
     return {axes.get_title(): axes for axes in figure.axes}
 
 
@@ -79,6 +80,26 @@ def test_the_roofs_of_this_machine_are_memory_caches_and_arithmetic() -> None:
     figure = draw(contents([workload(), *(replace(t, conditions=at) for t in log(3).trials)]))
     told = texts(panels(figure)["roofline"])
     assert [text.rpartition(" ")[2] for text in told] == ["GB/s", "GB/s", "GFLOP/s"]
+
+
+def test_no_line_goes_through_a_text() -> None:
+    """A line of the picture itself; those of the grid are faint."""
+    at = replace(trial(0).conditions, cpu=host().model)
+    trials = [replace(trial(n, seconds=(9 - n % 7) * 1e-6), conditions=at) for n in range(12)]
+    figure = draw(contents([workload(), *trials]))
+    found = panels(figure)
+    struck = []
+    for axes in (found["search"], found["roofline"]):
+        ways = [line for line in axes.lines if line.get_linestyle() != "None"]
+        for text in axes.texts:
+            frame = text.get_window_extent()
+            assert frame.height > 4
+            # the letters, without the room for those that go below the line
+            letters = Bbox.from_extents(frame.x0, frame.y0 + 2, frame.x1, frame.y1 - 2)
+            paths = (way.get_transform().transform_path(way.get_path()) for way in ways)
+            points = [point for path in paths for point in path.interpolated(200).vertices]
+            struck += [text.get_text() for x, y in points if letters.contains(x, y)]
+    assert struck == []
 
 
 def test_what_too_few_trials_do_not_say_is_said() -> None:

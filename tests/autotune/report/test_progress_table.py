@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tilewright.autotune.log.choice import choose
 from tilewright.autotune.log.file import contents
 from tilewright.autotune.log.record import Trial
 from tilewright.autotune.log.setting import Setting
@@ -31,6 +32,21 @@ def test_rows_follow_the_trials() -> None:
     assert (row.name, row.places, row.trials, row.failed) == ("scaled 64", 3, 4, 1)
     assert (row.choice.default_seconds, row.choice.seconds, row.choice.gain) == (6e-6, 3e-6, 2.0)
     assert (table.trials, table.now) == (4, 4)
+
+
+def test_what_is_found_after_a_session_awaits_the_next_one() -> None:
+    """A candidate that is slower than the best one, but near the default."""
+    lost = [
+        replace(one, samples=(seconds,) * 6, method=replace(one.method, session="a"))
+        for one, seconds in ((trial(0), 3.0e-6), (trial(1), 3.1e-6))
+    ]
+    trials = [trial(0, seconds=4e-6), trial(1, seconds=2e-6), *lost, trial(2, seconds=2.1e-6)]
+    table = ProgressTable()
+    for one in trials:
+        table.add(one)
+    (row,) = table.all_rows
+    assert row.choice.awaiting == (trials[1], trials[-1])
+    assert row.choice == choose(trials)
 
 
 def test_what_was_known_before_is_no_trial_of_now() -> None:

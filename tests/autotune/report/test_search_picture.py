@@ -31,7 +31,7 @@ def test_confirmation_stands_behind_the_search() -> None:
     confirmed = replace(trial(1, seconds=2e-6), method=replace(trial().method, session="s"))
     picture = draw_search([trial(0), trial(1), confirmed], "search")
     assert picture is not None
-    assert ">confirmed</text>" in picture.svg
+    assert ">confirmation</text>" in picture.svg
     assert "confirmation of the candidate: 3 us" in picture.svg
 
 

@@ -18,6 +18,7 @@ from tilewright.autotune.errors import LogError
 from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter, read_log
 from tilewright.autotune.log.record import Conditions, Workload
+from tilewright.autotune.report.pictures import STEPS
 from tilewright.cli.log.log import ACTIONS
 from tilewright.graph.plan.tasks import taken
 from tilewright.graph.samples.samples import tiny_model
@@ -157,21 +158,22 @@ def test_check_says_kernel_by_kernel_what_a_log_covers(
     assert done.code == 1
     count = len(functions)
     _, model, heads, *rows = done.out.splitlines()
-    assert model == f"model      kernels {count}: tuned 1, similar 1, default {count - 2}"
+    assert model == f"model      kernels {count}: similar 1, default {count - 1}; 1 in the log"
     assert heads.split() == ["kernel", "places", "schedule", "why"]
     told = {row.split()[0]: " ".join(row.split()[2:]) for row in rows}
-    assert told[functions[0].name] == "tuned"
+    assert told[functions[0].name] == "default"
     assert told[functions[1].name].startswith("similar CPU 'another CPU', not '")
     assert told[functions[2].name] == "default the log has no trial of it"
     report = json.loads(tilewright("log", "check", tiny, "--log", log, "--json").out)
-    assert report["coverage"] == {"tuned": 1, "similar": 1, "default": count - 2}
+    assert report["coverage"] == {"similar": 1, "default": count - 1}
+    assert [one["kernel"] for one in report["kernels"] if one["tuned"]] == [functions[0].name]
     assert len(report["kernels"]) == count
     tuned(log, functions[1:], here)
     done = tilewright("log", "check", tiny, "--log", log)
     assert done.code == 0
-    assert f"kernels {count}: tuned {count}\n" in done.out
+    assert f"kernels {count}: default {count}; {count} in the log\n" in done.out
     done = tilewright("compile", tiny, "--log", log, "--require-tuned", "--json")
-    assert json.loads(done.out)["coverage"] == {"tuned": count}
+    assert json.loads(done.out)["coverage"] == {"default": count}
 
 
 def test_check_takes_no_log_for_a_model(tilewright: Command, tmp_path: Path) -> None:
@@ -246,12 +248,29 @@ def test_plot_draws_a_picture(tilewright: Command, tmp_path: Path) -> None:
     done = tilewright("log", "plot", log, "-o", "a.svg")
     assert (done.code, done.out) == (0, "written    a.svg\n")
     assert "<svg" in Path("a.svg").read_text()
+    assert done.err == ""
     done = tilewright("log", "plot", log, "-o", "a.txt")
     assert done.code == 2
     assert done.err == (
         "UsageError: log plot: 'a.txt' is no picture; expected a file in .png, .svg, .pdf. "
         "[cli-log-picture]\n"
     )
+
+
+def test_plot_names_what_takes_its_time_on_a_terminal(
+    tilewright: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, stream = written(tmp_path / "a.jsonl", 0, 1, 2), io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    assert tilewright("log", "plot", log, "-o", "a.svg").code == 0
+    steps = (f"reading {log}", *STEPS, "writing a.svg")
+    shown = stream.getvalue()
+    places = [shown.index(f"{step} ") for step in steps]
+    assert places == sorted(places)
+    assert "83%" in shown  # the last of six has begun
 
 
 def test_a_missing_log_is_a_usage_error(tilewright: Command) -> None:
@@ -355,6 +374,22 @@ def test_prune_keeps_what_is_recommended(tilewright: Command, tmp_path: Path) ->
     assert done.err == (
         "UsageError: log prune: --keep 1 is fewer than a confirmation round compares; expected 4 "
         "or more. [cli-log-keep]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "output"), [("export", "a.csv"), ("html", "a.html"), ("plot", "a.svg")]
+)
+def test_an_output_needs_a_folder(
+    tilewright: Command, tmp_path: Path, action: str, output: str
+) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1, 2)
+    done = tilewright("log", action, log, "-o", f"no/{output}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(
+        f"OutputFileError: write: 'no/{output}' cannot be written: there is no folder 'no'; "
+        "expected a file in a folder. [output-parent]\n"
+        "  Hint: make the folder first, or name another one.\n"
     )
 
 

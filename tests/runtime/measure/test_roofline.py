@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tilewright.runtime.machine.timing import summarise
@@ -44,6 +46,11 @@ def test_the_picture_has_the_kernel_under_the_roof() -> None:
     assert picture.svg.count("<circle") == 2
     assert ">&lt;new&gt;: 50.0%</text>" in picture.svg
     assert ">200 GFLOP/s, 50 GB/s</text>" in picture.svg
+    height = {
+        label: float(re.search(f' y="([^"]*)"[^>]*>{label}<', picture.svg)[1])  # type: ignore[index]
+        for label in ("200 GFLOP/s, 50 GB/s", "GFLOP/s")
+    }
+    assert len(set(height.values())) == 1  # both above the frame, where there is no grid
     assert str(picture).splitlines()[1:] == [
         "old: 50 GFLOP/s, 25% of its limit",
         "<new>: 100 GFLOP/s, 50% of its limit",

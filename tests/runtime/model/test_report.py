@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tilewright.runtime.model.report import (
     EngineReport,
     KernelReport,
@@ -34,6 +36,13 @@ def test_a_report_counts_and_lists() -> None:
         "note: a & b\n"
         "built in lower 1.00 s"
     )
+
+
+def test_a_report_says_how_well_a_log_knows_a_schedule() -> None:
+    report = EngineReport((replace(CONV, state="candidate"), RELU))
+    assert str(report.coverage) == "kernels 2: candidate 1, default 1; 1 in the log"
+    assert "conv x 2: contraction (tuned, candidate); proved" in str(report)
+    assert "<td>contraction (tuned, candidate)</td>" in report._repr_html_()
 
 
 def test_a_report_shows_itself_in_a_notebook() -> None:

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,6 +45,82 @@ def test_bytes_that_are_no_object_are_refused() -> None:
         "[library-load]\n"
         "  Note: it was made by fake 1.0."
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the text is that of glibc")
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "evicted"])
+def test_a_refusal_names_the_folders_that_are_mounted_noexec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    def noexec(folder: Path) -> SimpleNamespace:
+        return SimpleNamespace(f_flag=os.ST_NOEXEC | os.ST_NODEV)
+
+    cache, temporary = tmp_path / "cache", tmp_path / "temporary"
+    for folder in (cache, temporary):
+        folder.mkdir()
+    if kept:
+        (cache / "object").write_bytes(b"not an object " * 100)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(os, "statvfs", noexec)
+    shared = SharedObject(b"not an object " * 100, cache / "object", "fake 1.0", 0.0, "scalar")
+    with pytest.raises(LibraryError) as caught:
+        Library(shared, name="matmul")
+    places = f"'{cache}' and '{temporary}' are" if kept else f"'{temporary}' is"
+    named = "TILEWRIGHT_CACHE or TMPDIR" if kept else "TMPDIR"
+    assert str(caught.value) == (
+        "LibraryError: load: the object of 'matmul' cannot be loaded: it: invalid ELF header. "
+        "[library-load]\n"
+        "  Note: it was made by fake 1.0.\n"
+        f"  Note: {places} mounted noexec: no code is loaded from there.\n"
+        f"  Hint: name a folder that is not mounted noexec in {named}."
+    )
+
+
+_BUILD = """
+import tilewright as tw
+from tilewright import te
+
+A = te.placeholder((8,), "float32", name="A")
+R = te.compute((8,), lambda i: te.relu(A[i]), name="R")
+try:
+    tw.build(te.func(A, R, name="relu"))
+except OSError as error:
+    print(error)
+"""
+
+
+@pytest.mark.needs_cc
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a file system")
+def test_folders_that_are_mounted_noexec_are_told_and_one_that_is_not_will_do(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "noexec"
+    folder.mkdir()
+    mounted = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    mount = f"mount -t tmpfs -o noexec none '{folder}' && mkdir '{folder}/cache' && "
+    try:
+        able = not subprocess.run([*mounted, mount + "true"], capture_output=True).returncode
+    except OSError:
+        able = False
+    if not able:
+        pytest.skip("no file system can be mounted here")
+
+    def built(cache: Path) -> str:
+        places = {"TMPDIR": str(folder), "TILEWRIGHT_CACHE": str(cache)}
+        run = f'{mount} exec "$0" -c "$1"'
+        return subprocess.run(
+            [*mounted, run, sys.executable, _BUILD],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, **places},
+        ).stdout
+
+    refused = built(folder / "cache")
+    assert "failed to map segment from shared object. [library-load]" in refused
+    assert f"'{folder}' are mounted noexec: no code is loaded from there." in refused
+    assert "not mounted noexec in TILEWRIGHT_CACHE or TMPDIR." in refused
+    assert built(tmp_path / "cache") == ""
 
 
 def test_code_that_this_machine_lacks_the_instructions_for_is_refused_unseen(

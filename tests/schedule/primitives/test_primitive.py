@@ -131,8 +131,8 @@ REFUSALS: dict[str, tuple[tuple[str, object], ...]] = {
         ("loop", {"loop": "b0.l0"}),
         ("name", 3),
     ),
-    "ScheduleError: replay: step 0 names {'block': 'b0'}, which 'matmul' does not have. "
-    "[replay-reference]\n  Hint: the trace belongs to another workload.": (
+    "ScheduleError: replay: step 0, 'rename_loop', has loop {'block': 'b0'}; expected LoopRef. "
+    "[replay-kind]": (
         ("loop", {"block": "b0"}),
         ("name", "x"),
     ),

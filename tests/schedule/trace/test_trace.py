@@ -12,7 +12,7 @@ from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace.trace import Step, Trace
 
-from ..programs import body_of, matmul, matmul_relu
+from ..programs import body_of, chain, matmul, matmul_relu
 
 
 def example() -> Schedule:
@@ -86,18 +86,24 @@ REPLAYS: dict[str, Trace] = {
     "ScheduleError: replay: step 0, 'fuse', has loops (3,); expected LoopRef. [replay-kind]": Trace(
         (Step("fuse", (("loops", (3,)),)),)
     ),
+    "ScheduleError: replay: step 0, 'compute_inline', has block {'tensor': 'p0'}; expected a text. "
+    "[replay-kind]": Trace((Step("compute_inline", (("block", {"tensor": "p0"}),)),)),
+    "ScheduleError: replay: step 0, 'cache_read', has buffer {'block': 'b0'}; expected a text. "
+    "[replay-kind]": Trace(
+        (Step("cache_read", (("block", {"block": "b0"}), ("buffer", {"block": "b0"}))),)
+    ),
     "ScheduleError: replay: step 0, 'sample_categorical', has default '0'; expected a whole "
     "number. [replay-kind]": Trace(
         (Step("sample_categorical", (("candidates", (2, 4)), ("default", "0")), 2),)
     ),
-    "ScheduleError: replay: step 0 names {'block': 'b7'}, which 'matmul' does not have. "
-    "[replay-reference]\n"
-    "  Hint: the trace belongs to another workload.": Trace(
+    "ScheduleError: replay: step 0, 'compute_inline', names block b7, which 'matmul' does not "
+    "have. [replay-reference]\n"
+    "  Hint: the trace is of another function.": Trace(
         (Step("compute_inline", (("block", {"block": "b7"}),)),)
     ),
-    "ScheduleError: replay: step 0 names {'tensor': 'p9'}, which 'matmul' does not have. "
-    "[replay-reference]\n"
-    "  Hint: the trace belongs to another workload.": Trace(
+    "ScheduleError: replay: step 0, 'cache_read', names tensor p9, which 'matmul' does not "
+    "have. [replay-reference]\n"
+    "  Hint: the trace is of another function.": Trace(
         (Step("cache_read", (("block", {"block": "b0"}), ("buffer", {"tensor": "p9"}))),)
     ),
     "ScheduleError: replay: step 0 recorded the decision 5; expected one of [2, 4]. "
@@ -115,11 +121,30 @@ def test_a_trace_that_does_not_fit_is_refused(text: str) -> None:
     assert str(refusal.value) == text
 
 
-def test_a_loop_that_another_workload_has_not_is_refused() -> None:
-    with pytest.raises(ScheduleError, match=r"handle of loop 'z' is stale.*\[stale-loop\]"):
-        Schedule.replay(
-            matmul(2, 3, 4), split_step(loop={"loop": "b3.l0", "name": "z"}, factors=(2,))
-        )
+def test_a_trace_of_another_function_is_told_by_its_loops() -> None:
+    sch = Schedule(matmul(2, 3, 4))
+    sch.unroll(sch.loops("C")[2])
+    with pytest.raises(ScheduleError) as refusal:
+        Schedule.replay(chain(2, 3), sch.trace)
+    assert str(refusal.value) == (
+        "ScheduleError: replay: step 0, 'unroll', names loop 'k' (b0.l2), which 'chain' does not "
+        "have. [replay-reference]\n"
+        "  Hint: the trace is of another function."
+    )
+
+
+def test_of_several_loops_of_another_function_each_is_named() -> None:
+    sch = Schedule(matmul(2, 3, 4))
+    i, j, k = sch.loops("C")
+    sch.reorder(i, k, j)
+    with pytest.raises(ScheduleError, match=r"names loop 'i' \(b0.l0\), loop 'k' \(b0.l2\), loop"):
+        Schedule.replay(chain(2, 3), sch.trace)
+
+
+def test_a_loop_that_an_earlier_step_took_is_stale_in_a_trace_too() -> None:
+    (step,) = split_step(loop={"loop": "b0.l0", "name": "i"}, factors=(None, 2)).steps
+    with pytest.raises(ScheduleError, match=r"loop 'i' is stale: step 0, split.*\[stale-loop\]"):
+        Schedule.replay(matmul(2, 3, 4), Trace((step, step)))
 
 
 MALFORMED: dict[str, dict[str, object]] = {

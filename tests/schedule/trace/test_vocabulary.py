@@ -35,11 +35,26 @@ def test_no_name_of_ours_stands_in_a_table_and_every_answer_exists() -> None:
     assert set(re.findall(r"\bsch\.(\w+)", answers)) <= ours
 
 
-def test_an_unknown_name_lists_what_there_is_closest_first() -> None:
+MISSPELT = {
+    "splitt": (
+        "UnknownStepError: schedule: no step 'splitt'; the closest: 'split', 'split_axis'. "
+        "[unknown-step]\n"
+    ),
+    "tilee": (
+        "UnknownStepError: schedule: no step 'tilee'; the closest: 'tail'. [unknown-step]\n"
+        "  Hint: for 'tile', in tilewright: sch.split(i, (None, a)) and sch.split(j, (None, b)), "
+        "then sch.reorder.\n"
+    ),
+    "quantise": "UnknownStepError: schedule: no step 'quantise'. [unknown-step]\n",
+}
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_an_unknown_name_is_answered_with_the_closest_and_where_all_are(name: str) -> None:
     with pytest.raises(AttributeError) as refusal:
-        Schedule(matmul(2, 3, 2)).splitt  # type: ignore[attr-defined] # noqa: B018
-    assert str(refusal.value).startswith(
-        "UnknownStepError: schedule: no step 'splitt'; it has 'split', "
+        getattr(Schedule(matmul(2, 3, 2)), name)
+    assert str(refusal.value) == (
+        f"{MISSPELT[name]}  Hint: help(tilewright.Schedule) lists all that there are."
     )
 
 

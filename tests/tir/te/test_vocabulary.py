@@ -28,12 +28,25 @@ def test_no_name_of_ours_stands_in_the_table_and_every_answer_exists() -> None:
     assert set(re.findall(r"\bte\.(\w+)", answers)) <= set(te.__all__)
 
 
-def test_an_unknown_name_lists_what_there_is_closest_first() -> None:
+MISSPELT = {
+    "placeholdr": (
+        "UnknownNameError: te: no name 'placeholdr'; the closest: 'placeholder'. [te-name]\n"
+    ),
+    "sofmax": (
+        "UnknownNameError: te: no name 'sofmax'; the closest: 'max'. [te-name]\n"
+        "  Hint: for 'softmax', in tilewright: te.max, te.exp, te.sum and a division, each a "
+        "te.compute.\n"
+    ),
+    "quantise": "UnknownNameError: te: no name 'quantise'. [te-name]\n",
+}
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_an_unknown_name_is_answered_with_the_closest_and_where_all_are(name: str) -> None:
     with pytest.raises(AttributeError) as refusal:
-        te.placeholdr  # type: ignore[attr-defined] # noqa: B018
-    assert str(refusal.value).startswith(
-        "UnknownNameError: te: no name 'placeholdr'; it has 'placeholder', "
-    )
+        getattr(te, name)
+    assert str(refusal.value) == f"{MISSPELT[name]}  Hint: dir(te) lists all that there are."
+    assert dir(te) == sorted(te.__all__)
 
 
 def test_a_range_is_no_extent() -> None:
