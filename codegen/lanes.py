@@ -16,6 +16,7 @@ from ..tir.analysis.bounds import bounds
 from ..tir.analysis.linear import Linear, Ranges, expression, linear
 from ..tir.analysis.simplify import simplify
 from ..tir.buffer import Buffer, Load
+from ..tir.dim import Dim
 from ..tir.dtype import INT32
 from ..tir.expr import (
     Add,
@@ -62,8 +63,18 @@ class LaneAccess:
 
 
 def flat_offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
-    """The distance of an element from the start of its buffer, in elements; scalar indices."""
-    offset: Expr = index(0)
+    """The distance of an element from the start of its buffer, in elements; scalar indices.
+
+    Rows of an array of a call lie as far apart as its sizes say.
+    """
+    inner = buffer.extents[1:] if buffer.scope == "global" else ()
+    offset: Expr
+    if any(isinstance(extent, Dim) for extent in inner):
+        offset = indices[0]
+        for extent, item in zip(inner, indices[1:], strict=True):
+            offset = add(mul(offset, extent if isinstance(extent, Dim) else index(extent)), item)
+        return offset
+    offset = index(0)
     for stride, item in zip(buffer.strides, indices, strict=True):
         offset = add(offset, mul(item, index(stride)))
     return offset

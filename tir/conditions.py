@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .expr import FALSE, TRUE, And, Expr, Or, is_const
+from .dim import Dim
+from .expr import FALSE, LT, TRUE, And, Expr, Or, Var, is_const
 
 MOST_IN_A_ROW = 16  # conditions; more of them are a tree
 
@@ -38,3 +39,9 @@ def conjuncts(condition: Expr) -> tuple[Expr, ...]:
     if isinstance(condition, And):
         return conjuncts(condition.a) + conjuncts(condition.b)
     return () if is_const(condition, 1) else (condition,)
+
+
+def dims_below(condition: Expr) -> dict[Var, Dim]:
+    """The variables that a condition keeps below a dim, `v < n` beside whatever else it asks."""
+    found = (part for part in conjuncts(condition) if isinstance(part, LT))
+    return {part.a: part.b for part in found if isinstance(part.a, Var) and isinstance(part.b, Dim)}

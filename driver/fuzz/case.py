@@ -16,6 +16,7 @@ import numpy as np
 from ...schedule.rules.default import default_schedule
 from ...schedule.schedule import Schedule
 from ...schedule.trace.trace import Step, Trace
+from ...tir.dim import Dim
 from ...tir.errors import TilewrightError
 from ...tir.expr import Call, Div
 from ...tir.func import PrimFunc
@@ -29,6 +30,7 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 ISAS = ("scalar", "avx2", "avx512")
 RULED = 6  # every so many cases begin with the steps of a rule
+OPEN = 5  # of every so many functions one has sizes that a call decides
 _EXACT_CALLS = frozenset({"abs", "floor", "round", "min_any", "max_any"})
 _SCRIPT = '''\
 """{title}
@@ -122,7 +124,7 @@ def draw(seed: int, tally: Tally, depth: int | None = None) -> Drawn:
     in every sixth case the steps of the function's rule come before a few random ones.
     """
     rng = Random(seed)
-    function = random_function(rng)
+    function = random_function(rng, is_open=seed % OPEN == OPEN - 1)
     steps = depth if depth is not None else rng.choice((2, 4, 6, 7, 8, 9, 10, 12, 14, 18))
     try:
         if seed % RULED == RULED - 1:
@@ -156,15 +158,31 @@ def rounds(func: PrimFunc) -> bool:
     )
 
 
-def arrays(func: PrimFunc, seed: int = 0) -> dict[str, Array]:
-    """Values for every parameter but the outputs, by name: normal floats for a function that
-    rounds, else whole numbers so small that sums are exact.
+def sizes_of(func: PrimFunc) -> list[dict[Dim, int]]:
+    """The sizes at which a function runs: the largest, the least, others. Without dims: one choice
+    of none.
     """
+    if not func.dims:
+        return [{}]
+    rng = Random(len(func.dims))
+    ends = [{dim: dim.high for dim in func.dims}, {dim: dim.low for dim in func.dims}]
+    return [*ends, {dim: rng.randint(dim.low, dim.high) for dim in func.dims}]
+
+
+def arrays(
+    func: PrimFunc, seed: int = 0, sizes: Mapping[Dim, int] | None = None
+) -> dict[str, Array]:
+    """Values for every parameter but the outputs, by name: normal floats for a function that
+    rounds, else whole numbers so small that sums are exact. sizes: of its dims; by default the
+    largest.
+    """
+    chosen = sizes_of(func)[0] if sizes is None else sizes
     rng = np.random.default_rng(seed)
     normal = rounds(func)
     found: dict[str, Array] = {}
     for parameter in func.parameters:
-        kind, shape = parameter.dtype, parameter.buffer.shape
+        kind, extents = parameter.dtype, parameter.buffer.extents
+        shape = tuple(chosen[e] if isinstance(e, Dim) else e for e in extents)
         if parameter.role == "output":
             continue
         if kind.is_float and normal:

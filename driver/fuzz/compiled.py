@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...codegen.artifact import Entry
+from ...codegen.artifact import Entry, Parameter
 from ...codegen.c.build import entry
 from ...codegen.c.emit import emit_function
 from ...codegen.c.externs import with_externs
@@ -117,7 +117,9 @@ def _call(
 ) -> dict[str, Array]:
     """The outputs of an entry."""
     fenced = {
-        p.name: Fenced(poisoned(p.dtype, p.shape) if p.role == "output" else values[p.name])
+        p.name: Fenced(
+            poisoned(p.dtype, _shape(p, what, values)) if p.role == "output" else values[p.name]
+        )
         for p in what.parameters
     }
     placed = [fenced[p.name].array for p in what.parameters]
@@ -126,6 +128,14 @@ def _call(
     if torn:
         raise Failed(CaseFailure(name, "fence", f"it wrote outside of '{torn[0]}'"))
     return {p.name: fenced[p.name].array for p in what.parameters if p.role == "output"}
+
+
+def _shape(output: Parameter, what: Entry, values: Mapping[str, Array]) -> tuple[int, ...]:
+    """The shape of an output beside these inputs."""
+    inputs = [what.parameters[size.parameter].name for size in what.sizes]
+    told = [values[name].shape[s.axis] for name, s in zip(inputs, what.sizes, strict=True)]
+    pairs = zip(output.sizes or (None,) * len(output.shape), output.shape, strict=True)
+    return tuple(most if size is None else told[size] for size, most in pairs)
 
 
 def _compare(case: LoweredCase, values: dict[str, Array], name: str, threads: int) -> None:

@@ -28,7 +28,7 @@ from ...tir.reference.error_bound import Reference, reference
 from ...tir.stmt import Role
 from ...tir.target.target import Target
 from ...tir.verify.verify import Stage, verify
-from .case import ISAS, Array, Case, arrays, named
+from .case import ISAS, Array, Case, arrays, named, sizes_of
 
 UNDECIDED = "undecided, of recomputed reductions"
 
@@ -83,7 +83,8 @@ def examine(case: Case, isas: Sequence[str] = ISAS) -> Examined:
     """Hold a case against its meaning, up to the LOWERED function of each instruction set."""
     found = Examined()
     try:
-        _examine(case, isas, found)
+        for sizes in sizes_of(case.function):
+            _examine(case, isas, arrays(case.function, sizes=sizes), found)
     except Failed as error:
         found.failure = error.failure
     return found
@@ -110,8 +111,8 @@ def _origin(error: Exception) -> str:
     return f"{type(error).__name__}{name}"
 
 
-def _examine(case: Case, isas: Sequence[str], found: Examined) -> None:
-    given = arrays(case.function)
+def _examine(case: Case, isas: Sequence[str], given: Mapping[str, Array], found: Examined) -> None:
+    """Hold a case against its meaning on some arrays. Raises: Failed."""
     with stage("definition"):
         verify(case.function, Stage.TENSOR)
         expected = reference(case.function, given)
@@ -125,7 +126,7 @@ def _examine(case: Case, isas: Sequence[str], found: Examined) -> None:
     for isa in isas:
         target = Target.parse(f"c:{isa}")
         if target.has_fma not in nests:
-            first = not nests
+            first = not nests and not found.proof
             nests[target.has_fma] = _nest(sch, target, given, expected, found, prove_it=first)
         _lower(nests[target.has_fma], target, given, expected, found)
 

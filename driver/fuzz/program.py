@@ -7,7 +7,7 @@ poolings, lookups, norms and plain chains all come out of one recipe. Some tenso
 come in pairs of one reduction. Two kinds of functions are drawn. An *exact* one computes with whole
 numbers small enough that every order of every sum has the same bits. A *rounded* one divides and
 calls elementary functions, and has no step that turns a rounding into another value (floor, a
-comparison or a cast of what was computed).
+comparison or a cast of what was computed). In an *open* one a call decides some sizes of inputs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from ...tir.dim import Dim, Extent, most
 from ...tir.dtype import DType, dtype
 from ...tir.expr import Expr
 from ...tir.func import PrimFunc
@@ -38,18 +39,18 @@ class _Axes:
     function of the own axes per dimension; guards: where that may be done.
     """
 
-    extents: list[int] = field(default_factory=list)
+    extents: list[Extent] = field(default_factory=list)
     reduced: list[te.ReduceAxis] = field(default_factory=list)
     indices: list[Index] = field(default_factory=list)
     guards: list[Callable[[Sequence[Expr]], Expr]] = field(default_factory=list)
 
-    def axis(self, extent: int) -> Index:
+    def axis(self, extent: Extent) -> Index:
         """A new axis of the tensor."""
         position = len(self.extents)
         self.extents.append(extent)
         return lambda axes: axes[position]
 
-    def reduce(self, extent: int) -> te.ReduceAxis:
+    def reduce(self, extent: Extent) -> te.ReduceAxis:
         """A new reduction axis."""
         made = te.reduce_axis(extent, name="krs"[len(self.reduced) % 3])
         self.reduced.append(made)
@@ -57,23 +58,27 @@ class _Axes:
 
     @property
     def points(self) -> int:
-        """Points of the computation."""
+        """Points of the computation, at most."""
         count = 1
-        for extent in (*self.extents, *(axis.extent for axis in self.reduced)):
+        for extent in (*map(most, self.extents), *(axis.extent for axis in self.reduced)):
             count *= extent
         return count
 
 
-def random_function(rng: Random) -> PrimFunc:
-    """A function of stage TENSOR, of one to five computed tensors."""
-    return _Drawing(rng).function()
+def random_function(rng: Random, *, is_open: bool = False) -> PrimFunc:
+    """A function of stage TENSOR, of one to five computed tensors. is_open: a call may decide some
+    of its sizes.
+    """
+    return _Drawing(rng, is_open).function()
 
 
 class _Drawing:
     """The tensors of one function so far."""
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, is_open: bool) -> None:
         self.rng = rng
+        self.is_open = is_open
+        self.dims: list[Dim] = []
         self.rounded = rng.random() < 0.3
         self.scalars = ScalarCases(rng, rounded=self.rounded)
         self.inputs: list[te.Tensor] = []
@@ -84,9 +89,11 @@ class _Drawing:
         rng = self.rng
         kind = dtype(rng.choice(_ROUNDED_TYPES if self.rounded else _TYPES))
         rank = rng.choice((1, 2, 2, 2, 3, 3, 4))
-        source = self.input([rng.randint(1, (20, 13, 7, 5)[rank - 1]) for _ in range(rank)], kind)
+        sizes = [rng.randint(1, (20, 13, 7, 5)[rank - 1]) for _ in range(rank)]
+        source = self.input([self.extent(size) for size in sizes], kind)
         for _ in range(rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))):
-            if rng.random() < 0.06 and source.shape and not source.type.is_bool:
+            is_fixed = not any(isinstance(extent, Dim) for extent in source.extents)
+            if rng.random() < 0.06 and source.shape and not source.type.is_bool and is_fixed:
                 self.scan(source)
             else:
                 self.derive(source)
@@ -103,10 +110,21 @@ class _Drawing:
         }
         return [t for t in self.computed if t not in read or self.rng.random() < 0.08]
 
-    def input(self, shape: Sequence[int], kind: DType) -> te.Tensor:
+    def extent(self, size: int) -> Extent:
+        """A size, or one that a call decides up to it."""
+        if not self.is_open or self.rng.random() < 0.4:
+            return size
+        if self.dims and self.rng.random() < 0.2:
+            return self.rng.choice(self.dims)
+        low = self.rng.choice((0, 1, 1, 1, size))
+        self.dims.append(te.dim(f"n{len(self.dims)}", low, size))
+        return self.dims[-1]
+
+    def input(self, shape: Sequence[Extent], kind: DType) -> te.Tensor:
         """A new placeholder."""
         name = "XABDEGHLMNPQRSTUVWZ"[len(self.inputs) % 19]
         constant = bool(self.inputs) and self.rng.random() < 0.3
+        constant = constant and not any(isinstance(extent, Dim) for extent in shape)
         made = te.placeholder(tuple(shape), kind, name=name, constant=constant)
         self.inputs.append(made)
         self.bounds[made] = 1 if kind.is_bool else 3
@@ -121,7 +139,7 @@ class _Drawing:
             rng.shuffle(order)
         found: dict[int, Index] = {}
         for dimension in order:
-            found[dimension] = self.dimension(axes, source, source.shape[dimension])
+            found[dimension] = self.dimension(axes, source, source.extents[dimension])
         axes.indices = [found[dimension] for dimension in range(len(source.shape))]
         weighted = bool(axes.reduced) and rng.random() < 0.5
         if weighted and axes.points <= MAX_POINTS // 4 and rng.random() < 0.7:
@@ -181,11 +199,13 @@ class _Drawing:
         self.computed.append(tensor)
         self.bounds[tensor] = joined.bound
 
-    def dimension(self, axes: _Axes, source: te.Tensor, extent: int) -> Index:
+    def dimension(self, axes: _Axes, source: te.Tensor, extent: Extent) -> Index:
         """How one dimension of the source is read; may add axes. A window moves over what is
         computed, mostly, and padding surrounds what is given.
         """
         rng = self.rng
+        if isinstance(extent, Dim):
+            return _open(rng, axes, extent)
         room = axes.points * extent <= MAX_POINTS
         form = rng.random()
         if not room or form < 0.04:
@@ -234,7 +254,7 @@ class _Drawing:
         value = self.inside(source, axes, own)
         reach = [(v, n) for v, n in zip(own, axes.extents, strict=True)]
         if axes.reduced:
-            inner = [(axis, axis.extent) for axis in axes.reduced]
+            inner = [(axis, axis.size) for axis in axes.reduced]
             if weighted:
                 weight = self.fitted(inner + reach, value.expr.dtype)
                 value = scalars.product(value, weight)
@@ -249,34 +269,40 @@ class _Drawing:
             tensor[tuple(indices)], self.bounds[tensor], tensor.computation is not None
         )
 
-    def leaf(self, reach: Sequence[tuple[Expr, int]], kind: DType) -> ScalarOperand:
+    def leaf(self, reach: Sequence[tuple[Expr, Extent]], kind: DType) -> ScalarOperand:
         """Another operand of a type: an element of an earlier tensor or of a new input."""
         rng = self.rng
         if reach and not kind.is_bool and rng.random() < 0.06:  # an axis as data
             var, extent = rng.choice(list(reach))
-            return ScalarOperand(te.cast(var, kind), extent)
-        known = [t for t in (*self.inputs, *self.computed) if t.type == kind]
+            return ScalarOperand(te.cast(var, kind), most(extent))
+        tensors = (*self.inputs, *self.computed)
+        known = [t for t in tensors if t.type == kind and all(map(_has_some, t.extents))]
         if known and rng.random() < 0.6:
             tensor = rng.choice(known)
-            return self.read(tensor, [self.index(reach, n) for n in tensor.shape])
+            return self.read(tensor, [self.index(reach, n) for n in tensor.extents])
         return self.fitted(reach, kind)
 
-    def index(self, reach: Sequence[tuple[Expr, int]], extent: int) -> Expr:
+    def index(self, reach: Sequence[tuple[Expr, Extent]], extent: Extent) -> Expr:
         """An index below `extent`: a variable that fits, or one that is made to fit."""
         rng = self.rng
+        if isinstance(extent, Dim):
+            same = [v for v, n in reach if n is extent]
+            under = [v for v, n in reach if most(n) <= extent.low]
+            return rng.choice(same or under or [te.const(0, "int64")])
         if extent and rng.random() < 0.03:
             kind = dtype(rng.choice(("int32", "int64", "uint8")))
             return self.bounded(self.fitted(reach, kind).expr, extent)
-        same = [v for v, n in reach if n == extent]
+        same = [v for v, n in reach if most(n) == extent]
         if same and rng.random() < 0.9:
             return rng.choice(same)
-        below = [(v, n) for v, n in reach if 0 < n <= extent]
+        sizes = [(v, most(n)) for v, n in reach]
+        below = [(v, n) for v, n in sizes if 0 < n <= extent]
         if below and rng.random() < 0.8:
             var, n = rng.choice(below)
             return var + rng.randint(0, extent - n)
-        if not reach or extent == 0:
+        if not sizes or extent == 0:
             return te.const(0, "int64")
-        var, n = rng.choice(list(reach))
+        var, n = rng.choice(sizes)
         form = rng.randrange(4)
         if form == 0:
             return te.const(rng.randrange(extent), "int64")
@@ -284,20 +310,43 @@ class _Drawing:
             return te.minimum(var, te.const(extent - 1, "int64"))
         return var % extent if form == 2 else var // max(1, -(-n // extent))
 
-    def fitted(self, reach: Sequence[tuple[Expr, int]], kind: DType) -> ScalarOperand:
+    def fitted(self, reach: Sequence[tuple[Expr, Extent]], kind: DType) -> ScalarOperand:
         """An element of a new input whose shape fits some of the variables."""
         rng = self.rng
         chosen = [item for item in reach if rng.random() < 0.6] or list(reach[:1])
         size = 1
-        kept: list[tuple[Expr, int]] = []
+        kept: list[tuple[Expr, Extent]] = []
         for var, extent in chosen:
-            if size * extent <= MAX_SIZE:
+            if size * most(extent) <= MAX_SIZE:
                 kept.append((var, extent))
-                size *= extent
+                size *= most(extent)
         if rng.random() < 0.3:
             rng.shuffle(kept)
         tensor = self.input([extent for _, extent in kept], kind)
         return self.read(tensor, [var for var, _ in kept])
+
+
+def _has_some(extent: Extent) -> bool:
+    return not isinstance(extent, Dim) or extent.low > 0
+
+
+def _open(rng: Random, axes: _Axes, extent: Dim) -> Index:
+    """A dimension whose size a call decides: kept, reduced away, reversed, read beside itself."""
+    form = rng.random()
+    if form < 0.3 and axes.points * extent.high <= MAX_POINTS:
+        axis = axes.reduce(extent)
+        return lambda _: axis
+    own = axes.axis(extent)
+    if form < 0.7:
+        return own
+    if form < 0.85:
+        return lambda at: extent - 1 - own(at)
+    by = rng.randint(1, 2)
+    if form < 0.93:
+        axes.guards.append(lambda at: own(at) + by < extent)
+        return lambda at: own(at) + by
+    axes.guards.append(lambda at: own(at) >= by)
+    return lambda at: own(at) - by
 
 
 def _shifted(rng: Random, axes: _Axes, extent: int) -> Index:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...schedule.trace.trace import Step, Trace
+from ...tir.analysis.specialise import specialise
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Const, Expr, Var, const
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, IterKind, IterVar, Parameter, Stmt, seq
 from ...tir.visit import free_vars, loads, replace_buffers, replace_node, stores, transform, walk
-from .case import Case
+from .case import Case, sizes_of
 
 Fails = Callable[[Case], bool]
 
@@ -205,8 +206,13 @@ def _simpler(old: Expr, own: Buffer) -> Iterator[Expr]:
 
 
 def _smaller_extents(case: Case) -> Iterator[Case]:
-    """All extents of one size smaller; then the reduction loops of one block."""
+    """Numbers for what a call decides; all extents of one size smaller; then the reduction loops of
+    one block.
+    """
     func = case.function
+    if func.dims:
+        yield from (Case(specialise(func, sizes), case.trace) for sizes in sizes_of(func))
+        return
     sizes = {node.extent for node in walk(func.body) if isinstance(node, For)}
     sizes |= {n for p in func.parameters for n in p.buffer.shape}
     for old in sorted(sizes, reverse=True):

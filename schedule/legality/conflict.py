@@ -149,19 +149,20 @@ def runs_twice(
     func: PrimFunc, block: str, tensor: Buffer, loops: Sequence[Var]
 ) -> tuple[str, ...] | None:
     """None where no two iterations of `loops` run a block for one point of its axes; else the note
-    of a refusal that names two and what they touch of a tensor, and no note where it cannot be
-    told.
+    of a refusal that names two and what they touch of a tensor, or of another one where they never
+    touch that; and no note where it cannot be told.
     """
     try:
-        runs = (
+        runs = [
             access
             for access in read_nest(func).accesses
-            if access.statement.name == block
-            and access.statement.role is not Role.INIT
-            and access.buffer is tensor
-        )
+            if access.statement.name == block and access.statement.role is not Role.INIT
+        ]
+        if not runs:
+            return None
+        access = next((one for one in runs if one.buffer is tensor), runs[0])
         with _limited():
-            return _run_again(Sets(MAX_OPERATIONS, func.dims), next(runs), loops)
+            return _run_again(Sets(MAX_OPERATIONS, func.dims), access, loops)
     except Undecided:
         return ()
 

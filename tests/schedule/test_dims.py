@@ -1,4 +1,4 @@
-"""Schedules of functions whose outermost size a call decides: values at many sizes, proof, replay.
+"""Schedules of functions of which a call decides sizes: values at many of them, proof, replay.
 
 Each schedule is judged after every stage of lowering, at sizes around its tiles.
 """
@@ -90,6 +90,35 @@ def two() -> PrimFunc:
     return te.func(x, w, y, v, name="two")
 
 
+def product() -> PrimFunc:
+    """D = max(A @ B, 0), whose three sizes a call decides."""
+    m, n, terms = te.dim("m", 1, MOST), te.dim("n", 1, 19), te.dim("terms", 0, 6)
+    a = te.placeholder((m, terms), "float32", name="A")
+    b = te.placeholder((terms, n), "float32", name="B")
+    k = te.reduce_axis(terms, name="k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    d = te.compute((m, n), lambda i, j: te.maximum(c[i, j], 0.0), name="D")
+    return te.func(a, b, d, name="product")
+
+
+def shares() -> PrimFunc:
+    """Each of some rows over its sum, of as many columns as a call decides."""
+    m, n = te.dim("m", 1, MOST), te.dim("n", 1, 9)
+    x = te.placeholder((m, n), "float32", name="X")
+    k = te.reduce_axis(n, name="k")
+    s = te.compute((m,), lambda i: te.sum(x[i, k], axis=k), name="S")
+    y = te.compute((m, n), lambda i, j: x[i, j] / s[i], name="Y")
+    return te.func(x, y, name="shares")
+
+
+def turned() -> PrimFunc:
+    """Some matrices, each of them transposed: the middle and the last axis have dims."""
+    m, n = te.dim("m", 1, MOST), te.dim("n", 2, 9)
+    x = te.placeholder((3, m, n), "float32", name="X")
+    y = te.compute((3, n, m), lambda b, i, j: x[b, j, i] * 2.0, name="Y")
+    return te.func(x, y, name="turned")
+
+
 def plain(sch: Schedule) -> None:
     """Nothing."""
 
@@ -152,6 +181,28 @@ def in_parts(sch: Schedule) -> None:
     sch.rfactor("C", k0)
 
 
+def tiles_of_both(sch: Schedule) -> None:
+    b, i, j = sch.loops("Y")
+    i0, i1 = sch.split(i, (None, 4), tail="partition")
+    j0, j1 = sch.split(j, (None, 4), tail="mask")
+    sch.reorder(j0, i0, i1, j1)
+    sch.unroll(i1)
+    sch.vectorize(j1)
+    sch.parallel(b)
+
+
+def read_by_its_own_axes(sch: Schedule) -> None:
+    sch.reindex("S", "X")
+
+
+def closer(sch: Schedule) -> None:
+    i, j, _ = sch.loops("C")
+    i0, i1 = sch.split(i, (None, 4), tail="guard")
+    sch.reorder(i0, j, i1)
+    sch.compute_at(sch.cache_read("C", "B"), j)
+    sch.parallel(i0)
+
+
 def inlined(sch: Schedule) -> None:
     sch.compute_inline("Y")
     lane = sch.split(sch.loops("Z")[0], (None, 4), tail="mask")[1]
@@ -211,6 +262,22 @@ CASES: list[tuple[Callable[[], PrimFunc], Steps]] = [
     (normalised, row_by_row),
     (columns, plain),
     (columns, columns_tiled),
+    (product, plain),
+    (product, register_tile("guard")),
+    (product, register_tile("partition")),
+    (product, register_tile("mask")),
+    (product, epilogue_on_the_tile),
+    (product, blocked_sum),
+    (product, fused_rows),
+    (product, written_apart),
+    (product, in_parts),
+    (product, closer),
+    (shares, plain),
+    (shares, row_by_row),
+    (shares, read_by_its_own_axes),
+    (columns, read_by_its_own_axes),
+    (turned, plain),
+    (turned, tiles_of_both),
     (two, plain),
     (two, two_in_parallel),
 ]
@@ -279,7 +346,7 @@ def test_a_tensor_whose_size_a_call_decides_keeps_its_layout() -> None:
         sch.pad("Z_cache", (4,))
 
 
-@pytest.mark.parametrize("make", [matmul, chain, normalised, columns, two])
+@pytest.mark.parametrize("make", [matmul, chain, normalised, columns, product, shares, turned, two])
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_rules_schedule_every_size(make: Callable[[], PrimFunc], target: Target) -> None:
     func = make()

@@ -173,10 +173,11 @@ class ArrayEvaluator:
 
     def _select(self, select: Select) -> Array:
         condition = self._visit(select.condition)
-        if np.all(condition):
-            return self._visit(select.on_true)
-        if not np.any(condition):
-            return self._visit(select.on_false)
+        if np.size(condition):  # of no points each part is read as if it were not wanted
+            if np.all(condition):
+                return self._visit(select.on_true)
+            if not np.any(condition):
+                return self._visit(select.on_false)
         on_true = self._where(condition, select.on_true)
         on_false = self._where(np.logical_not(condition), select.on_false)
         return np.where(condition, on_true, on_false)

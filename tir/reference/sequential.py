@@ -228,6 +228,8 @@ def _mark(definition: Definition, load: Load, points: Iterable[_Points], mask: A
     if any(loads(index) or free_vars(index) - own - reduced for index in load.indices):
         mask[...] = True
         return
+    if not mask.size:  # what counts no points reads none of it
+        return
     atoms = [free_vars(atom) for index in load.indices for atom, _ in linear(index).terms]
     apart = all(mentioned <= own or mentioned <= reduced for mentioned in atoms)
     for part in points:

@@ -17,18 +17,16 @@ from ..operand_checks import check_computable, check_same
 from ..reduce import Reduce
 from ..text.printer import print_expr
 from ..visit import free_vars, loads, walk
-from .dims import check_outermost, check_row
+from .dims import check_row
 
 
 def checked_shape(shape: object, name: str) -> tuple[Extent, ...]:
     """The extents of a shape, or of one dimension, as Python integers and dims.
 
-    Raises: IRError for what is no integer, or negative, and for a dim that is not outermost.
+    Raises: IRError for what is no dim and no integer, or negative.
     """
     extents = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-    found = tuple(e if isinstance(e, Dim) else checked_size(e, extents, name) for e in extents)
-    check_outermost(found, name)
-    return found
+    return tuple(e if isinstance(e, Dim) else checked_size(e, extents, name) for e in extents)
 
 
 def check_extent(extent: object, name: str) -> None:

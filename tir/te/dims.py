@@ -15,13 +15,14 @@ _LARGEST = 1 << 31  # so that no address of any shape leaves int64
 
 
 def dim(name: str, low: int, high: int) -> Dim:
-    """A size of `low` .. `high` that each call decides; it stands in shapes and in expressions.
+    """A size of `low` .. `high` that each call decides: of an axis, a reduction, in expressions.
 
-        n = te.dim("n", 1, 2048)
-        A = te.placeholder((n, 64), "float32", name="A")
+        m, n = te.dim("m", 1, 64), te.dim("n", 1, 2048)
+        A = te.placeholder((m, n), "float32", name="A")
+        k = te.reduce_axis(n, name="k")
 
-    One kernel serves all sizes, and a row of a result has the same bits at each. Its intermediate
-    tensors have room for `high`.
+    One kernel serves all sizes. An element that does not depend on a size has the same bits at
+    each. Intermediate tensors have room for `high`.
     Raises: IRError for bounds that are not 0 <= low <= high.
     """
     if not _is_integer(low) or not _is_integer(high) or not 0 <= low <= high < _LARGEST:
@@ -36,21 +37,6 @@ def dim(name: str, low: int, high: int) -> Dim:
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, Integral)
-
-
-def check_outermost(extents: Sequence[Extent], name: str) -> None:
-    """Refuse a dim that is not the outermost extent of a shape. Raises: IRError."""
-    for axis, extent in enumerate(extents):
-        if isinstance(extent, Dim) and axis > 0:
-            raise IRError(
-                f"te: axis {axis} of '{name}' has the size '{extent.name}', which a call decides; "
-                "expected such a size as the outermost axis, where no address depends on it.",
-                code="te-dim-axis",
-                hints=(
-                    f"order the axes so that '{extent.name}' comes first; or build a kernel for "
-                    "each size that there is.",
-                ),
-            )
 
 
 def check_constant(name: str, extents: Sequence[Extent]) -> None:
@@ -77,28 +63,14 @@ def check_stepped(name: str, extents: Sequence[Extent]) -> None:
             )
 
 
-def check_reduced(extent: object, name: str) -> None:
-    """Refuse a dim as the extent of a reduction axis. Raises: IRError."""
-    if isinstance(extent, Dim):
-        raise IRError(
-            f"te.reduce_axis: the extent of '{name}' is '{extent.name}', which a call decides; "
-            "expected a number.",
-            code="te-dim-reduce",
-            hints=(
-                f"{name} = te.reduce_axis({extent.high}), and te.sum(..., axis={name}, "
-                f"where={name} < {extent.name}): what lies beyond does not count.",
-            ),
-        )
-
-
 def check_row(name: str, load: Load) -> None:
     """Refuse data as the index of an axis whose size a call decides. Raises: IRError."""
     for index, own in zip(load.indices, load.buffer.dims, strict=False):
         if own is not None and loads(index):
             raise IRError(
-                f"te.compute: '{name}' reads '{load.buffer.name}' at row {print_expr(index)}, "
-                f"which is data, and a call decides how many rows there are: '{own.name}'; "
-                "expected an index of axes and numbers.",
+                f"te.compute: '{name}' reads '{load.buffer.name}' at {print_expr(index)}, which is "
+                f"data, along an axis whose size a call decides: '{own.name}'; expected an index "
+                "of axes and numbers.",
                 code="te-dim-data",
                 hints=(f"give '{load.buffer.name}' a size that is a number.",),
             )

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ..analysis.update import named_update
 from ..buffer import Buffer, Load, array
 from ..checked import checks_of, has_checks, without_checks
+from ..conditions import dims_below
 from ..dim import Dim, Extent, most
 from ..expr import TRUE, Expr, Var
 from ..func import PrimFunc
@@ -77,6 +78,7 @@ def _checks(made: Computation) -> Iterator[tuple[IndexCheck, Computation]]:
         reduction = made.reduction
         axes |= dict(zip(reduction.axes, reduction.extents, strict=True))
         values, where = reduction.values, reduction.where
+        limits |= dims_below(where)
     if 0 in axes.values():
         return
     found = dict.fromkeys(

@@ -19,6 +19,7 @@ from typing import Never
 from .. import intrinsics
 from ..conditions import all_of as conjunction
 from ..conditions import conjuncts
+from ..dim import Dim, Extent
 from ..dtype import INT64, DType
 from ..dtype import dtype as as_dtype
 from ..errors import IRError, IRTypeError
@@ -38,16 +39,23 @@ from .checks import (
     checked_values,
     operands,
 )
-from .dims import check_reduced
 from .elements import all_of, any_of, cast, eq, ne, select
 from .reducer_law import check_law
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReduceAxis(Var):
-    """A reduction axis: a variable with the values 0 .. extent-1, all of which are combined."""
+    """A reduction axis: a variable with the values 0 .. extent-1, all of which are combined; where
+    a call decides how many, `dim` does, and `extent` is the upper bound.
+    """
 
     extent: int = 1
+    dim: Dim | None = None
+
+    @property
+    def size(self) -> Extent:
+        """How many points there are: a number, or the dim that decides it."""
+        return self.extent if self.dim is None else self.dim
 
     def __iter__(self) -> Never:
         raise IRTypeError(
@@ -57,30 +65,34 @@ class ReduceAxis(Var):
         )
 
     def __repr__(self) -> str:
-        return f"ReduceAxis {self.name}: 0 .. {self.extent - 1}"
+        last = self.extent - 1 if self.dim is None else f"{self.dim.name} - 1"
+        return f"ReduceAxis {self.name}: 0 .. {last}"
 
 
 Axes = ReduceAxis | Sequence[ReduceAxis]
 Joined = Expr | tuple[Expr, ...]
 
 
-def reduce_axis(extent: int, *, name: str = "k") -> ReduceAxis:
+def reduce_axis(extent: Extent, *, name: str = "k") -> ReduceAxis:
     """An axis of `extent` points to reduce over; over none, a reduction gives its identity.
 
-    Raises: IRError for an extent that is no integer of 0 or more.
+    Raises: IRError for an extent that is no dim and no integer of 0 or more.
     """
+    if isinstance(extent, Dim):
+        return ReduceAxis(name, INT64, extent.high, extent)
     check_extent(extent, name)
-    check_reduced(extent, name)
     return ReduceAxis(name, INT64, checked_size(extent, (extent,), name))
 
 
 def _reduce(reducer: Reducer, values: Values, axis: Axes, where: Expr | None) -> Reduce:
     axes = _axes(reducer.name, axis)
     extents = tuple(item.extent for item in axes)
-    if where is None:
+    present = tuple(item < item.dim for item in axes if item.dim is not None)
+    if where is None and not present:
         return Reduce(reducer, values, axes, extents)
-    check_condition(reducer.name, where)
-    parts = conjuncts(where)
+    if where is not None:
+        check_condition(reducer.name, where)
+    parts = (*present, *(() if where is None else conjuncts(where)))
     counts = conjunction(*(part for part in parts if not loads(part)))
     data = conjunction(*(part for part in parts if loads(part)))
     if data != TRUE:

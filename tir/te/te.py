@@ -168,8 +168,8 @@ def placeholder(
 
     constant: it is bound when a kernel is built, so what is computed from it alone costs nothing
     per call.
-    Raises: IRError for an extent that is no integer of 0 or more and no dim, for a dim elsewhere
-    than outermost, or in a constant, and for an unknown type.
+    Raises: IRError for an extent that is no integer of 0 or more and no dim, for a dim in a
+    constant, and for an unknown type.
     """
     extents = checked_shape(shape, name)
     if constant:

@@ -97,7 +97,7 @@ def _shared(body: Stmt, var: Var, ranges: Ranges) -> _Tests | None:
 
 def _tests(condition: Expr, var: Var, ranges: Ranges, inner: Ranges) -> tuple[Expr, Expr] | None:
     """Where a condition on a dim and `var` holds for some values of the loops inside, and where
-    for all; None for another condition.
+    for all; None for another condition, and where these loops run through all there can be.
     """
     used = free_vars(condition)
     if var not in used or not any(isinstance(v, Dim) for v in used) or loads(condition):
@@ -114,7 +114,7 @@ def _tests(condition: Expr, var: Var, ranges: Ranges, inner: Ranges) -> tuple[Ex
         simplify(type(condition)(expression(Linear(still, form.constant + end)), index(0)), ranges)
         for end in (low, high)
     )
-    return some, every
+    return (some, every) if var in free_vars(every) else None
 
 
 def _without(stmt: Stmt, gone: Mapping[Block, Expr]) -> Stmt:

@@ -15,9 +15,9 @@ from ....tir.expr import LT, Const, Expr, Select, Var, const
 from ....tir.func import PrimFunc
 from ....tir.lowered import Broadcast, Lanes, Ramp
 from ....tir.node import Node
-from ....tir.stmt import NOTHING, Alloc, For, ForKind, Prefetch, Seq, Stmt, Store, seq
+from ....tir.stmt import NOTHING, Alloc, For, ForKind, If, Prefetch, Seq, Stmt, Store, seq
 from ....tir.target.target import Target
-from ....tir.visit import accesses, exchange, found_in, free_vars, stores, transform
+from ....tir.visit import accesses, exchange, found_in, free_vars, transform
 from ...isa.isa import Isa, isa
 from ...isa.selection import lanes_operation
 
@@ -102,12 +102,24 @@ def _named(node: Alloc, places: Places, parts: Parts) -> Node:
 
 
 def _begun_by_masks(buffer: Buffer, body: Stmt) -> set[Key]:
-    """The registers whose first store leaves out lanes."""
-    first: dict[Key, Expr | None] = {}
-    for store in stores(body):
-        if store.buffer is buffer:
-            first.setdefault(store.indices, store.mask)
-    return {key for key, mask in first.items() if mask is not None}
+    """The registers whose first store leaves out lanes, on one of the ways through the body."""
+    begun: set[Key] = set()
+
+    def follow(node: Node, stored: frozenset[Key]) -> frozenset[Key]:
+        """Those that are stored to behind a node, if these are before it."""
+        if isinstance(node, If):
+            ways = (node.then, *(() if node.orelse is None else (node.orelse,)))
+            return frozenset[Key]().union(*(follow(way, stored) for way in ways))
+        for child in node.children():
+            stored = follow(child, stored) if isinstance(child, Stmt) else stored
+        if isinstance(node, Store) and node.buffer is buffer and node.indices not in stored:
+            if node.mask is not None:
+                begun.add(node.indices)
+            return stored | {node.indices}
+        return stored
+
+    follow(body, frozenset())
+    return begun
 
 
 def _without_prefetch(item: Node, buffer: Buffer) -> Node:

@@ -10,6 +10,7 @@ from random import Random
 
 from ....tir.analysis.simplify import provable
 from ....tir.buffer import Buffer, Load, array
+from ....tir.conditions import dims_below
 from ....tir.expr import Expr, Var
 from ....tir.func import PrimFunc
 from ....tir.node import Node
@@ -124,7 +125,8 @@ def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None = None)
     mentioned = frozenset[Var]().union(*(free_vars(item) for item in access))
     own = [it for it in reader.iters if it.var in mentioned]
     copy_name = unique_name(func, name or f"{buffer.name}_reindexed")
-    copy = array(copy_name, buffer.type, tuple(it.domain for it in own))
+    ends = dims_below(reader.counts)
+    copy = array(copy_name, buffer.type, tuple(ends.get(it.var, it.domain) for it in own))
     element = tuple(it.var for it in own)
 
     def redirect(node: Node) -> Node:

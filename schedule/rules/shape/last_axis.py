@@ -38,7 +38,7 @@ def is_one_row(block: Block) -> bool:
     if len(block.iters) < 2:
         return False
     before, last = block.iters[-2:]
-    if before.dim is not None or before.extent == 1:
+    if before.dim is not None or last.dim is not None or before.extent == 1:
         return False
     chosen = (node.condition for node in walk(block.body) if isinstance(node, Select))
     if any(last.var in free_vars(condition) for condition in chosen):

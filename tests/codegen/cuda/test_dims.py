@@ -24,6 +24,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.reference.error_bound import reference
 
+from ...driver import test_inner_dims as inner
 from ...driver.test_dims import flat, matmul, mixed
 
 TARGET = "cuda:sm_90a"
@@ -121,6 +122,15 @@ def test_every_size_is_right_and_a_row_has_the_same_bits_in_each(
         named = dict(zip((b.name for b in func.inputs), given, strict=True))
         if all(a.size for a in given):
             assert reference(func, {**named, **fixed}).compare(found)
+
+
+@pytest.mark.needs_cxx
+@pytest.mark.parametrize("make", inner.MADE)
+def test_inner_sizes_are_right_too(make: Callable[[], PrimFunc]) -> None:
+    func = make()
+    kernel = tw.build(func, TARGET, constants=inner.fixed(func), verify="off")
+    assert str(kernel.proof).startswith("proved (")
+    inner.compare(func, tw.emulated(kernel, checked=True))
 
 
 def results(found: Array | tuple[Array, ...]) -> list[Array]:

@@ -70,6 +70,19 @@ def test_an_index_outside_counts_only_where_its_side_is_taken() -> None:
     np.testing.assert_array_equal(taken, [True, True, True, False, False, False, False])
 
 
+@pytest.mark.parametrize("holds", [True, False])
+def test_of_no_points_none_is_read_outside(holds: bool) -> None:
+    buffer = Buffer("A", FLOAT32, (3,))
+    inside = ROW + COLUMN < 3
+    chosen = (
+        te.select(inside, buffer[ROW], 0.0)
+        if holds
+        else te.select(te.logical_not(inside), 0.0, buffer[ROW])
+    )
+    points = {ROW: np.arange(5)[:, None], COLUMN: np.arange(0)[None, :]}
+    assert evaluate_expr(chosen, points, {buffer: np.ones(3, np.float32)}).shape == (5, 0)
+
+
 def test_an_index_outside_on_the_side_taken_is_an_error() -> None:
     buffer = Buffer("A", FLOAT32, (5,))
     shifted = te.select(ROW >= 1, buffer[ROW - 2], 0.0)

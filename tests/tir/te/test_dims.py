@@ -12,6 +12,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.te import te
+from tilewright.tir.text.printer import print_expr
 from tilewright.tir.verify.verify import Stage, verify
 
 n = te.dim("n", 1, 40)
@@ -19,6 +20,7 @@ m = te.dim("m", np.int64(2), 8)  # type: ignore[arg-type]
 A = te.placeholder((n, 4), "float32", name="A")
 S = te.state((40, 4), "float32", name="S")
 J = te.placeholder((4,), "int64", name="J")
+J4 = te.placeholder((4,), "float32", name="table")
 
 
 def rows() -> PrimFunc:
@@ -45,6 +47,30 @@ def test_a_dim_stands_in_shapes_and_in_expressions() -> None:
         np.testing.assert_array_equal(found, a[::-1] / np.float32(count))
 
 
+def test_a_dim_ends_any_axis_and_a_reduction() -> None:
+    x = te.placeholder((m, n), "float32", name="X")
+    k = te.reduce_axis(n, name="k")
+    assert repr(k) == "ReduceAxis k: 0 .. n - 1"
+    y = te.compute((m,), lambda i: te.sum(x[i, k], axis=k, where=k >= i), name="Y")
+    func = te.func(x, y, name="sums")
+    verify(func, Stage.TENSOR)
+    assert str(func) == (
+        "def sums(m: dim(2, 8), n: dim(1, 40), X: float32[m, n], Y: output(float32[m])):\n"
+        "    for i in range(8):\n"
+        "        for k in range(40):\n"
+        '            with block("Y", vi=spatial(m, i), vk=reduce(40, k)):\n'
+        "                counts(vk < n and vi <= vk)\n"
+        "                with init():\n"
+        "                    Y[vi] = 0.0\n"
+        "                Y[vi] = Y[vi] + X[vi, vk]"
+    )
+    assert str(parse(str(func))) == str(func)
+    for shape in ((2, 1), (3, 40), (8, 7)):
+        a = np.arange(1, 1 + shape[0] * shape[1], dtype=np.float32).reshape(shape)
+        (found,) = interpret(func, a, checked=True)
+        np.testing.assert_array_equal(found, [row[i:].sum() for i, row in enumerate(a)])
+
+
 def test_a_check_of_indices_speaks_of_the_rows_that_there_are() -> None:
     at = te.placeholder((n,), "int64", name="at")
     y = te.compute((n,), lambda i: J[te.checked(at[i], 4)], name="y")
@@ -69,27 +95,14 @@ REFUSALS: dict[Callable[[], object], str] = {
         "2147483648. [te-dim-bounds]\n"
         '  Hint: te.dim("n", 1, 2048): every size of 1 .. 2048.'
     ),
-    lambda: te.placeholder((4, n), "float32", name="B"): (
-        "IRError: te: axis 1 of 'B' has the size 'n', which a call decides; expected such a size "
-        "as the outermost axis, where no address depends on it. [te-dim-axis]\n"
-        "  Hint: order the axes so that 'n' comes first; or build a kernel for each size that "
-        "there is."
-    ),
     lambda: te.placeholder((n, 4), "float32", name="B", constant=True): (
         "IRError: te.placeholder: 'B' is a constant of size 'n', which a call decides; expected "
         "numbers: a constant is bound when a kernel is built. [te-dim-constant]\n"
         "  Hint: te.placeholder(..., name='B') makes it an input of the call."
     ),
-    lambda: te.reduce_axis(n, name="k"): (  # type: ignore[arg-type]
-        "IRError: te.reduce_axis: the extent of 'k' is 'n', which a call decides; expected a "
-        "number. [te-dim-reduce]\n"
-        "  Hint: k = te.reduce_axis(40), and te.sum(..., axis=k, where=k < n): what lies beyond "
-        "does not count."
-    ),
     lambda: te.compute((4,), lambda i: A[te.clamp_index(J[i], 1), 0], name="B"): (
-        "IRError: te.compute: 'B' reads 'A' at row max(min(J[i], 0), 0), which is data, and a call "
-        "decides how many rows there are: 'n'; expected an index of axes and numbers. "
-        "[te-dim-data]\n"
+        "IRError: te.compute: 'B' reads 'A' at max(min(J[i], 0), 0), which is data, along an axis "
+        "whose size a call decides: 'n'; expected an index of axes and numbers. [te-dim-data]\n"
         "  Hint: give 'A' a size that is a number."
     ),
     lambda: te.state((n, 4), "float32", name="S"): (
@@ -112,6 +125,19 @@ REFUSALS: dict[Callable[[], object], str] = {
         "  Hint: te.placeholder((m, ...), ...) among the parameters of 'f'."
     ),
 }
+
+
+def test_a_check_of_indices_in_a_reduction_speaks_of_its_points_alone() -> None:
+    x, at = te.placeholder((n,), "float32", name="X"), te.placeholder((n,), "int64", name="at")
+    k = te.reduce_axis(n, name="k")
+    y = te.compute((1,), lambda i: te.sum(x[k] * J4[te.checked(at[k], 4)], axis=k), name="y")
+    func = te.func(x, at, J4, y, name="pick")
+    check = func.block("y_check")
+    assert print_expr(check.counts) == "vk < n"
+    table, ones = np.arange(4, dtype=np.float32), np.ones(2, np.float32)
+    (found, worst) = interpret(func, ones, np.array([3, 1], np.int64), table, checked=True)
+    assert found.tolist() == [4.0]
+    assert worst == 3
 
 
 @pytest.mark.parametrize("make", REFUSALS)

@@ -213,6 +213,22 @@ def f(A: float32[4], C: output(float32[4])):
     ]
 
 
+def test_a_masked_store_on_one_of_two_ways_begins_with_zeros() -> None:
+    text = """
+def f(n: dim(1, 4), A: float32[n], C: output(float32[n])):
+    T = alloc(float32[4], "register")
+    if 3 < n:
+        T[ramp(0, 1, 4)] = A[ramp(0, 1, 4)]
+    else:
+        masked(T[ramp(0, 1, 4)], ramp(0, 1, 4) < broadcast(n, 4)) = A[ramp(0, 1, 4)]
+    C[0] = T[0]
+"""
+    assert named(text).splitlines()[1:3] == [
+        '    T = alloc(float32x4[()], "register")',
+        "    T[()] = broadcast(0.0, 4)",
+    ]
+
+
 def test_a_prefetch_of_a_register_goes() -> None:
     text = TILE.replace("    C[0", '    prefetch(T[0, 0], "read", 1)\n    C[0')
     assert named(text) == named(TILE)

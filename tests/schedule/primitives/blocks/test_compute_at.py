@@ -125,6 +125,17 @@ def test_of_several_tensors_the_one_that_is_read_is_named() -> None:
     assert str(caught.value.notes[0]).startswith("block 'Y' would run twice for place[0], in ")
 
 
+def test_a_reader_that_never_reads_the_tensor_is_refused_with_what_it_stores() -> None:
+    x = te.placeholder((6,), "float32", name="X")
+    y = te.compute((1, 6), lambda i, j: x[j] * 2.0, name="Y")
+    z = te.compute((1, 6), lambda i, j: te.select(i >= 1, y[i - 1, j], 3.0), name="Z")
+    sch = Schedule(te.func(x, z, name="f"))
+    _, inside = sch.split(sch.loops("Y")[0], (None, 5), tail="mask")
+    with pytest.raises(ScheduleError, match=r"\[reverse-overlap\]") as caught:
+        sch.reverse_compute_at("Z", inside)
+    assert str(caught.value.notes[0]).startswith("block 'Z' would run twice for Z[0, 0], in ")
+
+
 def test_a_reader_moves_behind_the_part_that_is_complete() -> None:
     sch = scheduled(matmul_relu(3, 4, 2), lambda s: s.reverse_compute_at("Y", s.loops("C")[1]))
     assert body_of(sch).splitlines()[1:] == [
