@@ -66,7 +66,7 @@ class Demonstration:
     @staticmethod
     def make(sample: SampleModel, *, timing: float = _SECONDS) -> Demonstration:
         """Compile, check and time the model of a sample. timing: seconds to spend on it."""
-        with working(f"compiling {sample.name}") as tell:
+        with working(f"compiling {sample.name}; half a minute in all") as tell:
             began = perf_counter()
             engine = compile(sample.model, progress=tell)
             seconds = perf_counter() - began
