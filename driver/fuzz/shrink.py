@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from ...schedule.trace.trace import Step, Trace
 from ...tir.analysis.specialise import specialise
 from ...tir.buffer import Buffer, Load
+from ...tir.dim import Dim
 from ...tir.expr import Const, Expr, Var, const
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.node import Node
@@ -34,10 +35,23 @@ def shrink(case: Case, fails: Fails, seconds: float = 60.0) -> Case:
                 for candidate in smaller(case):
                     if time.perf_counter() > deadline:
                         return case
-                    if fails(candidate):
+                    if _is_told(candidate.function) and fails(candidate):
                         case, again, changed = candidate, True, True
                         break
     return case
+
+
+def _is_told(func: PrimFunc) -> bool:
+    """Whether inputs tell each size that a call decides: one of them may have gone."""
+    used: set[Var] = set()
+    for node in walk(func.body):
+        match node:
+            case Buffer():
+                used.update(dim for dim in node.dims if dim is not None)
+            case IterVar(dim=Dim() as dim) | (Dim() as dim):
+                used.add(dim)
+    told = {dim for buffer in func.inputs for dim in buffer.dims}
+    return {*used, *func.dims} <= told
 
 
 # -- steps ----------------------------------------------------------------------------------------

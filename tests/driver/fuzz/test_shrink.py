@@ -7,10 +7,12 @@ from tilewright.driver.fuzz.shrink import shrink, without
 from tilewright.driver.fuzz.steps import Tally
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.trace.trace import Trace
 from tilewright.tir.expr import Call
 from tilewright.tir.intrinsics import EXP
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.stmt import For, ForKind
+from tilewright.tir.te import te
 from tilewright.tir.visit import walk
 
 from ...schedule.programs import farthest, matmul_relu
@@ -82,3 +84,19 @@ def test_random_cases_shrink_to_cases() -> None:
 
 def _calls_exp(case: Case) -> bool:
     return any(isinstance(n, Call) and n.intrinsic is EXP for n in walk(case.function.body))
+
+
+def test_what_tells_a_size_stays_as_long_as_the_size_is_used() -> None:
+    n = te.dim("n", 1, 6)
+    x = te.placeholder((n,), "float32", name="X")
+    y = te.placeholder((4,), "float32", name="Y")
+    k = te.reduce_axis(n, name="k")
+    z = te.compute((4,), lambda i: te.sum(x[k] * y[i], axis=k), name="Z")
+    case = Case(te.func(x, y, z, name="f"), Trace())
+
+    def is_read(smaller: Case) -> bool:
+        return parse(str(smaller.function)) is not None
+
+    smallest = shrink(case, is_read, seconds=20.0)
+    assert smallest.function.dims == ()
+    assert len(smallest.function.inputs) < 2
