@@ -5,7 +5,7 @@ lowered; and how they are checked: on the GPU that is here, or emulated.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -139,6 +139,7 @@ class CompileAheadCuda:
         self.seconds += kernel.lowered.seconds
         notes = "\n".join(kernel.lowered.schedule.steps)
         made = write_cuda(Prepared(kernel.prepare, kernel.run), self._target, notes=notes)
+        made = replace(made, source=str(made.source))  # an engine keeps no statements
         self._kernels.append(made)
         self._cubins.add(made.source, made.name)
         self.seconds.append(("write", time.perf_counter() - began))

@@ -50,6 +50,7 @@ def test_without_a_gpu_there_are_sources_cubins_and_a_plan() -> None:
     assert [cubin.image[:4] for cubin in engine.parts.code.cubins] == [b"\x7fELF"] * 3
     assert {cubin.arch for cubin in engine.parts.code.cubins} == {"sm_90a"}
     assert engine.source.count('extern "C" __global__') == len(artifact.kernels) == 3
+    assert {type(kernel.source) for kernel in artifact.kernels} == {str}  # and no statements
     assert engine.plan.startswith("tiny for cuda:sm_90a: one arena of ")
     assert str(engine.memory_plan) == (
         "weights 5.5 KiB (shared) + arena 2.75 KiB + workspace 1.5 KiB per context; "
