@@ -218,7 +218,7 @@ def _report(
         labels=tuple(labels),
         rule=kernel.rule,
         origin=kernel.schedule.origin,
-        state=kernel.schedule.state,
+        state=kernel.schedule.log_state,
         proof=kernel.verdict.summary,
         proof_seconds=kernel.verdict.milliseconds / 1e3,
         check=check.verdict,

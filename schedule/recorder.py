@@ -45,7 +45,7 @@ class Recorder:
         target: Target | None = None,
         decisions: Decisions | None = None,
         origin: str = "hand",
-        state: str = "",
+        log_state: str = "",
     ) -> None:
         if not isinstance(func, PrimFunc):
             raise ScheduleTypeError(
@@ -56,7 +56,7 @@ class Recorder:
         self.original = func
         self.target = target
         self.origin = origin
-        self.state = state
+        self.log_state = log_state
         self._decisions = decisions or Default()
         self._states = [State(func, References.of(func), Trace())]
 
@@ -117,14 +117,14 @@ class Recorder:
         trace: Trace,
         target: Target | None = None,
         origin: str = "hand",
-        state: str = "",
+        log_state: str = "",
     ) -> Self:
         """The schedule that `trace` recorded, on a function with the same workload. Samples that
         follow are answered by the rule's own choice.
 
         Raises: ScheduleError when a step does not apply.
         """
-        sch = cls(func, target, Replay(trace), origin, state)
+        sch = cls(func, target, Replay(trace), origin, log_state)
         for step in trace.steps:
             sch.take(step)
         sch._decisions = Default()
@@ -171,7 +171,7 @@ class Recorder:
 
     def copy(self) -> Self:
         """Another schedule with the same steps."""
-        other = type(self)(self.original, self.target, self._decisions, self.origin, self.state)
+        other = type(self)(self.original, self.target, self._decisions, self.origin, self.log_state)
         other._states = list(self._states)
         return other
 
@@ -189,7 +189,7 @@ class Recorder:
     def __reduce__(
         self,
     ) -> tuple[Callable[..., Self], tuple[PrimFunc, Trace, Target | None, str, str]]:
-        known = (self.original, self.trace, self.target, self.origin, self.state)
+        known = (self.original, self.trace, self.target, self.origin, self.log_state)
         return type(self).replay, known
 
     def __getitem__(self, key: object) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -20,7 +20,15 @@ from ...runtime.machine.host import allowed_cpus
 from ...runtime.model.profile import StepTime
 from ...runtime.model.verification import Report, compare_outputs
 from ...runtime.toolchain.cache import user_cache
+from ..compare.comparison import (
+    Effort,
+    PeerDiffers,
+    ThreadComparison,
+    Tolerance,
+    compare_systems,
+)
 from ..compare.latency import Latency, TimingBudget, latencies
+from ..compare.peers import PeerFailed, installed
 from ..engines import engine_operations, kernel_source
 from ..text import working
 
@@ -36,7 +44,8 @@ class Demonstration:
     nodes, weights: of the imported model; weights in bytes. seconds: of compiling. report: the
     comparison with the reference. same_class: whether the largest output is that of the reference.
     slowest: the slowest launch; share: of a run on one thread; source: the file with the C of its
-    kernel.
+    kernel. numpy_seconds: of the reference; beside: the peers that are installed, in turns with the
+    engine, or what is wrong with one of them.
     """
 
     sample: SampleModel
@@ -51,23 +60,28 @@ class Demonstration:
     slowest: StepTime
     share: float
     source: Path
+    numpy_seconds: float
+    beside: tuple[ThreadComparison, ...] | PeerFailed | PeerDiffers
 
     @staticmethod
     def make(sample: SampleModel, *, timing: float = _SECONDS) -> Demonstration:
         """Compile, check and time the model of a sample. timing: seconds to spend on it."""
-        with working(f"compiling {sample.name}") as tell:
+        with working(f"compiling {sample.name}; half a minute in all") as tell:
             began = perf_counter()
             engine = compile(sample.model, progress=tell)
             seconds = perf_counter() - began
         with working("checking against NumPy in float64"):
             graph = import_onnx(sample.model)
-            got, expected = engine.run(sample.inputs), evaluate(graph, sample.inputs)
+            got, began = engine.run(sample.inputs), perf_counter()
+            expected = evaluate(graph, sample.inputs)
+            numpy_seconds = perf_counter() - began
             report = compare_outputs(engine.name, got, expected)
         with working("timing"):
             threads = [count for count in _THREADS if count <= allowed_cpus()]
             budget = TimingBudget(seconds=timing)
             timed = latencies(engine, sample.inputs, threads, budget, engine_operations(engine))
             profile = engine.profile(sample.inputs, threads=1, rounds=_PROFILE_ROUNDS)
+            beside = compare(engine, sample, threads, timing)
         slowest = max(profile.steps, key=lambda step: step.seconds)
         return Demonstration(
             sample,
@@ -82,7 +96,23 @@ class Demonstration:
             slowest,
             slowest.seconds / profile.seconds,
             _save(slowest.kernel, kernel_source(engine, slowest.kernel)),
+            numpy_seconds,
+            beside,
         )
+
+
+def compare(
+    engine: Engine, sample: SampleModel, threads: Sequence[int], seconds: float
+) -> tuple[ThreadComparison, ...] | PeerFailed | PeerDiffers:
+    """The peers that are installed, compared with the engine; what is wrong with one of them."""
+    peers, model = installed(), sample.model.SerializeToString()
+    if not peers:
+        return ()
+    effort = Effort(seconds=seconds)
+    try:
+        return compare_systems(engine, model, sample.inputs, peers, threads, Tolerance(), effort)
+    except (PeerFailed, PeerDiffers) as error:
+        return error
 
 
 @dataclass(frozen=True, slots=True, eq=False)

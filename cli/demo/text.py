@@ -11,6 +11,7 @@ from ...runtime.model.report import EngineReport
 from ...runtime.model.verification import Report
 from ...runtime.version import tool_version
 from ...tir.text.size import bytes_text
+from ..compare.comparison import OURS
 from ..compare.latency import latency_table
 from ..text import bad, good, shortened
 from .demonstration import Demonstration, Interpreted
@@ -48,6 +49,7 @@ def lines(demo: Demonstration) -> Iterator[Paragraph]:
     yield ("checked", *_checks(demo, report))
     yield ("memory", *_memory(demo))
     yield ("latency", *latency_table(demo.latencies).splitlines())
+    yield ("beside", *_beside(demo))
     yield ("source", *_source(demo))
     yield (
         "next",
@@ -121,6 +123,24 @@ def _memory(demo: Demonstration) -> Iterator[str]:
         f"  weights {bytes_text(plan.weights_bytes)}, tensors between kernels "
         f"{bytes_text(plan.arena_bytes)}{bound}"
     )
+
+
+def _beside(demo: Demonstration) -> Iterator[str]:
+    """What the same run takes elsewhere."""
+    yield f"NumPy in float64, node by node: {seconds_text(demo.numpy_seconds)} a run"
+    if not isinstance(demo.beside, tuple):
+        yield demo.beside.message
+        return
+    for compared in demo.beside:
+        on, rounds = f"on {compared.threads} thread(s)", compared.rounds
+        if rounds is None:
+            yield f"{on} another result than ours, so nothing is timed"
+            continue
+        for name in rounds.seconds:
+            if name != OURS:
+                took = seconds_text(rounds.timing(name).median)
+                ratio = rounds.ratio(name, OURS).median
+                yield f"{name} {on}, in turns with ours: {took}, {ratio:.2f} times ours"
 
 
 def _source(demo: Demonstration) -> Iterator[str]:

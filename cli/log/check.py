@@ -84,7 +84,7 @@ def _coverage(log: TuningLog, arguments: argparse.Namespace) -> Coverage:
         advice = [(func.name, places, log.advice(func, target)) for func, places in functions]
     return Coverage(
         tuple(
-            Covered(name, n, one.origin, one.why, one.schedule.state if one.schedule else "")
+            Covered(name, n, one.origin, one.why, one.schedule.log_state if one.schedule else "")
             for name, n, one in advice
         )
     )

@@ -22,10 +22,9 @@ from .ties import Places, ties
 
 _TINT = "rgba(90,140,240,0.26)"  # translucent, for a light page and a dark one
 _NEST = "position:sticky;top:0;max-height:100vh;overflow-y:auto"
-_CAPTION = (
-    '<div style="font-size:0.85em;opacity:0.75">the loop nest, and the source that was made of it: '
-    "lines that belong together are tinted where the pointer is, or where a click was</div>"
-)
+_SMALL = "font-size:0.85em;opacity:0.75"
+_SAID = "lines that belong together are tinted where the pointer is, or where a click was"
+_CAPTION = f'<div style="{_SMALL}">the loop nest, and the source that was made of it: {_SAID}</div>'
 
 
 class TiedSource(SourceText):

@@ -12,7 +12,7 @@ from ...tir.text.html import html_table
 TUNED = "tuned"
 # the origins of schedules (Schedule.origin) as coverage names them
 _NAMES = {TUNED: TUNED, "similar": "similar", "hand": "by hand", "rule": "default"}
-# the order of counts; what was tuned has the state that its log gives it (Schedule.state)
+# the order of counts; what was tuned has the state that its log gives it (Schedule.log_state)
 _ORDER = ("confirmed", "candidate", "undecided", *_NAMES.values())
 
 

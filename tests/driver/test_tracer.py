@@ -22,7 +22,7 @@ from ..isas import reads_x86
 from .assembly import innermost_loops, spills
 
 ROOT = Path(__file__).parents[2]
-TRACER = runpy.run_path(str(ROOT / "benchmarks" / "gelu_matmul.py"))
+TRACER = runpy.run_path(str(ROOT / "benchmarks" / "subjects" / "gelu_matmul.py"))
 SHAPES = TRACER["SHAPES"]
 TARGET = Target.parse("c:avx512")
 

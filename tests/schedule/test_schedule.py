@@ -142,7 +142,7 @@ def test_undo_takes_back_one_step_at_a_time() -> None:
 
 
 def test_a_copy_goes_its_own_way() -> None:
-    sch = Schedule(matmul(2, 3, 4), Target.parse("c:avx2"), origin="tuned", state="confirmed")
+    sch = Schedule(matmul(2, 3, 4), Target.parse("c:avx2"), origin="tuned", log_state="confirmed")
     i, j, _ = sch.loops("C")
     sch.split(i, (None, 2))
     other = sch.copy()
@@ -150,7 +150,7 @@ def test_a_copy_goes_its_own_way() -> None:
     assert len(sch.trace.steps) == 1
     assert len(other.trace.steps) == 2
     assert (other.original, other.target) == (sch.original, sch.target)
-    assert (other.origin, other.state) == ("tuned", "confirmed")
+    assert (other.origin, other.log_state) == ("tuned", "confirmed")
 
 
 def test_a_schedule_travels_between_processes() -> None:
@@ -160,7 +160,7 @@ def test_a_schedule_travels_between_processes() -> None:
     other = pickle.loads(pickle.dumps(sch))
     assert str(other) == str(sch)
     assert other.trace == sch.trace
-    assert (other.target, other.origin, other.state) == (sch.target, "tuned", "candidate")
+    assert (other.target, other.origin, other.log_state) == (sch.target, "tuned", "candidate")
     assert other.sample_categorical((1, 2), 1) == 2
 
 
