@@ -29,7 +29,11 @@ settings.load_profile("steady")  # --hypothesis-profile=random looks for new fai
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write tests/golden and tutorials/reference anew",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

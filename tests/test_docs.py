@@ -20,6 +20,7 @@ def pages(root: Path) -> list[Path]:
         design / "architecture.md",
         design / "refusals.md",
         root / "CONTRIBUTING.md",
+        *sorted((root / "tutorials" / "reference").glob("*.md")),
         *sorted((root / DECISIONS).glob("*.md")),
     ]
 

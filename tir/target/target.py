@@ -21,8 +21,8 @@ class Target:
     """A back end and the machine model that schedules and the analytical cost model read: a
     CpuTarget or a GpuTarget, which Target(...) makes by what it names.
 
-    Target("c", threads=2)      ->   CpuTarget(kind="c", isa="", threads=2)
-    Target("cuda", "sm_90a")    ->   GpuTarget(kind="cuda", isa="sm_90a")
+        Target("c", threads=2)      ->   CpuTarget(kind="c", isa="", threads=2)
+        Target("cuda", "sm_90a")    ->   GpuTarget(kind="cuda", isa="sm_90a")
 
     kind: the back end: "c" compiles, "cuda" compiles for a GPU, "python" interprets, "null" lowers
     and prices but runs nothing; or that of a package that brings one (tir/target/kinds.py).
