@@ -60,6 +60,8 @@ class Schedule(Recorder):
     func: the PrimFunc to schedule, which stays as it is.
     target: when given, a step that exceeds its limits is refused at once.
     decisions: who answers `sample_*`; by default the rule's own choice.
+    origin: who made it: "hand", "rule", or a log: "tuned" here, "similar" elsewhere.
+    log_state: of a log's schedule: "confirmed", "candidate", "undecided" or "default"; else empty.
     """
 
     # -- references -------------------------------------------------------------------------------
