@@ -65,9 +65,10 @@ class LaneAccess:
 def flat_offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
     """The distance of an element from the start of its buffer, in elements; scalar indices.
 
-    Rows of an array of a call lie as far apart as its sizes say.
+    Rows lie as far apart as the sizes of a call say; of an aligned buffer as their bounds do.
     """
-    inner = buffer.extents[1:] if buffer.scope == "global" else ()
+    is_dense = buffer.scope == "global" and not buffer.aligned
+    inner = buffer.extents[1:] if is_dense else ()
     offset: Expr
     if any(isinstance(extent, Dim) for extent in inner):
         offset = indices[0]

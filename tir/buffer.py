@@ -39,7 +39,7 @@ class Buffer(Leaf):
     for a tensor of its own.
     dims: for each axis the dim that decides its extent, or None; () where no call decides any.
     `shape` then has the upper bound, and so have the numbers below; in scope "global" the elements
-    that exist lie dense.
+    that exist lie dense, where nothing is aligned.
     aligned: of an allocation, the axes whose strides are not dense; at most one entry for an axis,
     in order. It says where elements lie in memory: no value depends on it. The last axis is dense.
     swizzled: of an allocation in scope "shared", whether pieces of 16 bytes lie in an order that

@@ -195,6 +195,10 @@ def read_by_its_own_axes(sch: Schedule) -> None:
     sch.reindex("S", "X")
 
 
+def rows_apart(sch: Schedule) -> None:
+    sch.storage_align(sch.cache_read("S", "X"), 0, 4, 1)
+
+
 def closer(sch: Schedule) -> None:
     i, j, _ = sch.loops("C")
     i0, i1 = sch.split(i, (None, 4), tail="guard")
@@ -275,6 +279,7 @@ CASES: list[tuple[Callable[[], PrimFunc], Steps]] = [
     (shares, plain),
     (shares, row_by_row),
     (shares, read_by_its_own_axes),
+    (shares, rows_apart),
     (columns, read_by_its_own_axes),
     (turned, plain),
     (turned, tiles_of_both),

@@ -71,7 +71,7 @@ def _shrunk(node: Alloc) -> Alloc:
         owners.append(owner)
         lows.append(low)
         shape.append(high - low + 1)
-    small = replace(buffer, shape=tuple(shape), aligned=())
+    small = replace(buffer, shape=tuple(shape), dims=(), aligned=())
 
     def move(item: Load | Store, ranges: Ranges, threads: Threads) -> Load | Store:
         parts = [_Index.of(buffer, i, ranges, threads) for i in item.indices]

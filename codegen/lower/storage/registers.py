@@ -138,7 +138,7 @@ def _array(node: Alloc, places: Places) -> Node:
     ends = zip(*(map(sum, place) for place in places.values()), strict=True)
     before = [max(0, -min(starts)) for starts in firsts]  # lanes that are off in front of it
     room = zip(before, map(max, buffer.shape, map(max, ends)), strict=True)
-    whole = replace(buffer, shape=tuple(map(sum, room)))
+    whole = replace(buffer, shape=tuple(map(sum, room)), dims=())
 
     def moved(indices: Key) -> Key:
         return tuple(_behind(i, count) for i, count in zip(indices, before, strict=True))

@@ -77,7 +77,7 @@ def _ahead(loop: For, parts: Fetched) -> Stmt:
 def _staged(buffer: Buffer, count: int) -> Buffer:
     """The buffer with a place for each of some slices."""
     aligned = tuple(replace(item, axis=item.axis + 1) for item in buffer.aligned)
-    return replace(buffer, shape=(count, *buffer.shape), aligned=aligned)
+    return replace(buffer, shape=(count, *buffer.shape), dims=(), aligned=aligned)
 
 
 def _copies(
