@@ -44,6 +44,7 @@ def classes(column: str) -> dict[str, str]:
     return {read(line).strip(): names for names, line in found}
 
 
+@pytest.mark.needs_cc
 def test_as_text_it_is_the_source(kernel: Kernel) -> None:
     source = kernel.source
     assert isinstance(source, TiedSource)
