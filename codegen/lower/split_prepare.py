@@ -12,7 +12,15 @@ from ...tir.dim import Dim
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.node import Node
 from ...tir.stmt import NOTHING, Alloc, Barrier, Parameter, Prefetch, Seq, Stmt, Store, seq
-from ...tir.visit import accesses, free_vars, fresh_copy, replace_buffers, statements, transform
+from ...tir.visit import (
+    accesses,
+    free_vars,
+    fresh_copy,
+    replace_buffers,
+    statements,
+    transform,
+    walk,
+)
 from .threads.place_barriers import PlaceBarriers
 
 
@@ -95,8 +103,11 @@ def _made_from_constants(
 
 
 def _has_dim(stmt: Stmt) -> bool:
-    """Whether what a statement does depends on a size that a call decides."""
-    return any(isinstance(var, Dim) for var in free_vars(stmt))
+    """Whether what a statement does, or where it stores, depends on a size that a call decides."""
+    buffers = (node for node in walk(stmt) if isinstance(node, Buffer))
+    return any(buffer.dims for buffer in buffers) or any(
+        isinstance(var, Dim) for var in free_vars(stmt)
+    )
 
 
 def _prepare(func: PrimFunc, moved: Sequence[Stmt], results: Sequence[Buffer]) -> PrimFunc:
