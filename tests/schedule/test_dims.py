@@ -334,6 +334,13 @@ def test_every_stage_computes_every_size(make: Callable[[], PrimFunc], steps: St
             check(stage, given, wanted, checked=True, barriers=True)
 
 
+def test_digits_of_a_size_that_a_call_decides_read_beyond_it() -> None:
+    sch = Schedule(product())
+    sch.split_axis("C", 2, 2)
+    with pytest.raises(ScheduleError, match=r"'A' beyond its edges: .*\[reindex-access\]"):
+        sch.reindex("C", "A")
+
+
 def test_a_tensor_whose_size_a_call_decides_keeps_its_layout() -> None:
     sch = Schedule(chain())
     block = sch.cache_write("Z")

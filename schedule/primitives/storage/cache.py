@@ -11,6 +11,7 @@ from random import Random
 from ....tir.analysis.simplify import provable
 from ....tir.buffer import Buffer, Load, array
 from ....tir.conditions import dims_below
+from ....tir.dim import Dim, Extent
 from ....tir.expr import Expr, Var
 from ....tir.func import PrimFunc
 from ....tir.node import Node
@@ -125,8 +126,8 @@ def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None = None)
     mentioned = frozenset[Var]().union(*(free_vars(item) for item in access))
     own = [it for it in reader.iters if it.var in mentioned]
     copy_name = unique_name(func, name or f"{buffer.name}_reindexed")
-    ends = dims_below(reader.counts)
-    copy = array(copy_name, buffer.type, tuple(ends.get(it.var, it.domain) for it in own))
+    ends = _ends(reader)
+    copy = array(copy_name, buffer.type, tuple(ends[it.var] for it in own))
     element = tuple(it.var for it in own)
 
     def redirect(node: Node) -> Node:
@@ -208,16 +209,26 @@ def _check_reads(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) -
         )
 
 
+def _ends(block: Block) -> dict[Var, Extent]:
+    """How many values of each iteration variable a block combines: a number, or a dim."""
+    return {**{it.var: it.domain for it in block.iters}, **dims_below(block.counts)}
+
+
 def _check_one_access(func: PrimFunc, block: Block, buffer: Buffer) -> tuple[Expr, ...]:
     """The block reads the buffer at one place, inside of it at each point of its iteration
     variables. Returns the indices.
     """
     found = list(dict.fromkeys(read_indices(block, buffer)))
     ranges = {it.var: (0, it.extent - 1) for it in block.iters}
-    if len(found) == 1 and all(
-        provable(item >= 0, ranges) and provable(item < extent, ranges)
-        for item, extent in zip(found[0], buffer.shape, strict=True)
-    ):
+    ends = _ends(block)
+
+    def is_inside(item: Expr, extent: Extent) -> bool:
+        if isinstance(item, Var) and ends.get(item) is extent:  # a dim, whatever a call makes of it
+            return True
+        least = extent.low if isinstance(extent, Dim) else extent
+        return provable(item >= 0, ranges) and provable(item < least, ranges)
+
+    if len(found) == 1 and all(map(is_inside, found[0], buffer.extents)):
         return found[0]
     what = "at several places" if len(found) > 1 else "beyond its edges"
     shown = "; ".join(f"[{', '.join(map(print_expr, access))}]" for access in found)
