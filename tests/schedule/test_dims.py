@@ -335,10 +335,14 @@ def test_every_stage_computes_every_size(make: Callable[[], PrimFunc], steps: St
 
 
 def test_digits_of_a_size_that_a_call_decides_read_beyond_it() -> None:
-    sch = Schedule(product())
-    sch.split_axis("C", 2, 2)
-    with pytest.raises(ScheduleError, match=r"'A' beyond its edges: .*\[reindex-access\]"):
-        sch.reindex("C", "A")
+    n = te.dim("n", 0, 6)
+    x = te.placeholder((n, 4), "float32", name="X")
+    k = te.reduce_axis(n, name="k")
+    s = te.compute((4,), lambda j: te.sum(x[k, j], axis=k), name="S")
+    sch = Schedule(te.func(x, s, name="sums"))
+    sch.split_axis("S", 1, 2)
+    with pytest.raises(ScheduleError, match=r"'X' beyond its edges: .*\[reindex-access\]"):
+        sch.reindex("S", "X")
 
 
 def test_a_tensor_whose_size_a_call_decides_keeps_its_layout() -> None:
