@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -186,9 +186,9 @@ def _event_lines(path: str | None) -> Iterator[Callable[[Mapping[str, object]], 
     if path is None:
         yield None
         return
-    with writing(Path(path)):
-        opened = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (closed below)
-    with opened as file:
+    with ExitStack() as until_the_end:
+        with writing(Path(path)):
+            file = until_the_end.enter_context(open(path, "a", encoding="utf-8", buffering=1))
         yield lambda event: print(json.dumps(event), file=file)
 
 

@@ -158,7 +158,7 @@ def rounds(func: PrimFunc) -> bool:
     )
 
 
-def sizes_of(func: PrimFunc) -> list[dict[Dim, int]]:
+def size_choices(func: PrimFunc) -> list[dict[Dim, int]]:
     """The sizes at which a function runs: the largest, the least, others. Without dims: one choice
     of none.
     """
@@ -176,7 +176,7 @@ def arrays(
     rounds, else whole numbers so small that sums are exact. sizes: of its dims; by default the
     largest.
     """
-    chosen = sizes_of(func)[0] if sizes is None else sizes
+    chosen = size_choices(func)[0] if sizes is None else sizes
     rng = np.random.default_rng(seed)
     normal = rounds(func)
     found: dict[str, Array] = {}

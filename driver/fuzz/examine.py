@@ -28,7 +28,7 @@ from ...tir.reference.error_bound import Reference, reference
 from ...tir.stmt import Role
 from ...tir.target.target import Target
 from ...tir.verify.verify import Stage, verify
-from .case import ISAS, Array, Case, arrays, named, sizes_of
+from .case import ISAS, Array, Case, arrays, named, size_choices
 
 UNDECIDED = "undecided, of recomputed reductions"
 
@@ -83,7 +83,7 @@ def examine(case: Case, isas: Sequence[str] = ISAS) -> Examined:
     """Hold a case against its meaning, up to the LOWERED function of each instruction set."""
     found = Examined()
     try:
-        for sizes in sizes_of(case.function):
+        for sizes in size_choices(case.function):
             _examine(case, isas, arrays(case.function, sizes=sizes), found)
     except Failed as error:
         found.failure = error.failure

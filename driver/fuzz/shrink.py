@@ -17,7 +17,7 @@ from ...tir.func import PrimFunc, split_allocations
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, IterKind, IterVar, Parameter, Stmt, seq
 from ...tir.visit import free_vars, loads, replace_buffers, replace_node, stores, transform, walk
-from .case import Case, sizes_of
+from .case import Case, size_choices
 
 Fails = Callable[[Case], bool]
 
@@ -225,7 +225,7 @@ def _smaller_extents(case: Case) -> Iterator[Case]:
     """
     func = case.function
     if func.dims:
-        yield from (Case(specialise(func, sizes), case.trace) for sizes in sizes_of(func))
+        yield from (Case(specialise(func, sizes), case.trace) for sizes in size_choices(func))
         return
     sizes = {node.extent for node in walk(func.body) if isinstance(node, For)}
     sizes |= {n for p in func.parameters for n in p.buffer.shape}

@@ -61,7 +61,7 @@ def test_the_page_of_errors_says_what_the_sources_say(
     page("errors.md", error_page(read))
 
 
-@pytest.mark.skipif("config.getoption('--update-golden')")
+@pytest.mark.skipif("config.getoption('--update-golden')", reason="the page is being written")
 def test_every_code_has_its_entry(read: Sources, root: Path) -> None:
     text = (root / FOLDER / "errors.md").read_text(encoding="utf-8")
     heads = re.findall(r"^### (\S+)$", text, re.MULTILINE)
@@ -69,7 +69,7 @@ def test_every_code_has_its_entry(read: Sources, root: Path) -> None:
     assert set(heads) >= {code for module in read.coded for code in codes_in(root / module.path)}
 
 
-@pytest.mark.skipif("config.getoption('--update-golden')")
+@pytest.mark.skipif("config.getoption('--update-golden')", reason="the page is being written")
 def test_every_public_name_and_step_has_its_entry(root: Path) -> None:
     def heads(name: str) -> set[str]:
         text = (root / FOLDER / name).read_text(encoding="utf-8")

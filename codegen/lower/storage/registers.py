@@ -15,7 +15,7 @@ from ....tir.expr import LT, Const, Expr, Select, Var, const
 from ....tir.func import PrimFunc
 from ....tir.lowered import Broadcast, Lanes, Ramp
 from ....tir.node import Node
-from ....tir.stmt import NOTHING, Alloc, For, ForKind, If, Prefetch, Seq, Stmt, Store, seq
+from ....tir.stmt import NOTHING, Alloc, For, ForKind, If, LetStmt, Prefetch, Seq, Stmt, Store, seq
 from ....tir.target.target import Target
 from ....tir.visit import accesses, exchange, found_in, free_vars, transform
 from ...isa.isa import Isa, isa
@@ -105,20 +105,26 @@ def _begun_by_masks(buffer: Buffer, body: Stmt) -> set[Key]:
     """The registers whose first store leaves out lanes, on one of the ways through the body."""
     begun: set[Key] = set()
 
-    def follow(node: Node, stored: frozenset[Key]) -> frozenset[Key]:
-        """Those that are stored to behind a node, if these are before it."""
-        if isinstance(node, If):
-            ways = (node.then, *(() if node.orelse is None else (node.orelse,)))
-            return frozenset[Key]().union(*(follow(way, stored) for way in ways))
-        for child in node.children():
-            stored = follow(child, stored) if isinstance(child, Stmt) else stored
-        if isinstance(node, Store) and node.buffer is buffer and node.indices not in stored:
-            if node.mask is not None:
-                begun.add(node.indices)
-            return stored | {node.indices}
-        return stored
+    def follow(node: Stmt, stored: set[Key]) -> None:
+        """Add to the registers that are stored to before a statement those that it stores to."""
+        while isinstance(node, Alloc | LetStmt):  # a chain may be longer than Python's stack
+            node = node.body
+        match node:
+            case Store() if node.buffer is buffer and node.indices not in stored:
+                stored.add(node.indices)
+                if node.mask is not None:
+                    begun.add(node.indices)
+            case If(orelse=Stmt() as orelse):
+                otherwise = set(stored)
+                follow(node.then, stored)
+                follow(orelse, otherwise)
+                stored |= otherwise
+            case _:
+                for child in node.children():
+                    if isinstance(child, Stmt):
+                        follow(child, stored)
 
-    follow(body, frozenset())
+    follow(body, set())
     return begun
 
 

@@ -46,6 +46,22 @@ def test_the_part_of_an_index_that_the_thread_decides_goes() -> None:
     )
 
 
+def test_what_is_kept_of_a_size_that_a_call_decides_has_a_size_of_its_own() -> None:
+    func = parse(
+        "def f(n: dim(1, 16), A: float32[n], X: output(float32[n])):\n"
+        '    C = alloc(float32[n], "register", origin=X)\n'
+        '    for t in bound(4, axis="threadIdx.x"):\n'
+        "        for i in unrolled(4):\n"
+        "            if t * 4 + i < n:\n"
+        "                C[t * 4 + i] = A[t * 4 + i]\n"
+        '    for u in bound(4, axis="threadIdx.x"):\n'
+        "        for j in unrolled(4):\n"
+        "            if u * 4 + j < n:\n"
+        "                X[u * 4 + j] = C[u * 4 + j]\n"
+    )
+    assert body(func).startswith('C = alloc(float32[4], "register", origin=X)\n')
+
+
 def test_a_thread_that_a_condition_leaves_alone_may_be_a_number() -> None:
     """Where one thread is left, the simplifier may have put its number in place of the variable."""
     func = parse(

@@ -21,6 +21,7 @@ from tilewright.tir.errors import TargetError
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target.target import Target
+from tilewright.tir.te import te
 from tilewright.tir.text.equal import equal
 from tilewright.tir.verify.verify import Stage, verify
 
@@ -49,6 +50,25 @@ def test_values_and_proof(stages: int, depth: int) -> None:
     verdict = prove(nest, canonical_form(sch.func))
     assert verdict.status == "proved", str(verdict)
     assert ("commit" in str(nest)) == (depth < 16)
+
+
+@pytest.mark.parametrize("most", [9, 1])  # columns; a slice of one column is a whole tensor
+def test_slices_of_sizes_that_a_call_decides_are_fetched_ahead(most: int) -> None:
+    m, n = te.dim("m", 1, 13), te.dim("n", 1, most)
+    a = te.placeholder((m, 16), "float32", name="A")
+    b = te.placeholder((16, n), "float32", name="B")
+    k = te.reduce_axis(16, name="k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    sch = Schedule(te.func(a, b, c, name="matmul")).apply(tiled(depth=4, stages=2))
+    nest = lower_to_nest(sch.func)
+    verify(nest, Stage.NEST)
+    assert "commit" in str(nest)
+    assert prove(nest, canonical_form(sch.func)).status == "proved"
+    for rows, columns in ((13, most), (1, 1), (7, -(-most // 2))):
+        x = np.arange(rows * 16, dtype=np.float32).reshape(rows, 16)
+        y = np.arange(16 * columns, dtype=np.float32).reshape(16, columns)
+        (found,) = interpret(nest, x, y, checked=True, barriers=True)
+        np.testing.assert_array_equal(found, x @ y)
 
 
 @pytest.mark.needs_cxx
