@@ -318,6 +318,13 @@ def test_a_short_last_axis_is_one_row_with_the_axis_before_it() -> None:
         assert not all(is_one_row(block) for block in other.blocks)
 
 
+def test_a_last_axis_that_a_call_ends_is_no_row_with_the_axis_before_it() -> None:
+    n = te.dim("n", 1, 3)
+    x = te.placeholder((17, n), "float32", name="X")
+    func = te.func(x, te.compute((17, n), lambda i, j: x[i, j] * 2.0, name="Y"), name="doubled")
+    assert not is_one_row(func.block("Y"))
+
+
 def test_a_transposition_goes_by_square_tiles() -> None:
     (block,) = keys(18, 2, 33).blocks
     assert turned_axis(block) == 1
