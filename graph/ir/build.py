@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ..errors import ModelError
 from ..ops.base import Operator
 from ..ops.movement import Identity
+from ..ops.size_values import SizeValues
 from ..types import Constant, TensorType, type_of
 from .ir import Graph, GraphNode, make_graph
 
@@ -26,6 +27,7 @@ class GraphBuilder:
         self.constants: dict[str, Constant] = {}
         self.nodes: list[GraphNode] = []
         self.types: dict[str, TensorType] = {}
+        self.sizes: dict[str, SizeValues] = {}  # what holds sizes that a run decides
         self.reserved: frozenset[str] = frozenset()
         self._numbers: dict[str, int] = {}  # base of a name -> the last number appended to it
 
@@ -69,6 +71,8 @@ class GraphBuilder:
                 )
         for value, type_ in zip(node.outputs, node.infer(self.types), strict=True):
             self._define(value, type_)
+        if isinstance(node.op, SizeValues):
+            self.sizes[node.outputs[0]] = node.op
         self.nodes.append(node)
 
     def fresh(self, base: str) -> str:

@@ -10,18 +10,16 @@ results, stay as they are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...tir.sizes import AnySize, product_of
 from ..ops.arithmetic import Add
 from ..ops.base import JoinableAxes, OperatorRole, Runs
 from ..ops.convolution import Conv
 from ..ops.matmul import MatMul
-from ..types import TensorType
+from ..types import Shape, TensorType
 from .fused_kernel import FusedKernel, KernelOperand, KernelStep
-
-Shape = tuple[int, ...]
 
 
 def collapsed(fused: FusedKernel) -> FusedKernel:
@@ -80,10 +78,10 @@ def _aligned(shape: Shape, rank: int) -> Shape:
 def _joined(operand: KernelOperand, shape: Shape, runs: Runs) -> KernelOperand:
     """An operand that broadcasts to the result."""
     sizes = _aligned(operand.type.shape, len(shape))
-    return _reshaped(operand, _without_lead([math.prod(sizes[d] for d in run) for run in runs]))
+    return _reshaped(operand, _without_lead([product_of(sizes[d] for d in run) for run in runs]))
 
 
-def _without_lead(sizes: Sequence[int]) -> Shape:
+def _without_lead(sizes: Sequence[AnySize]) -> Shape:
     """Leading axes of size 1 go; one axis stays."""
     lead = next((n for n, size in enumerate(sizes) if size != 1), len(sizes) - 1)
     return tuple(sizes[lead:])
@@ -99,7 +97,7 @@ def _moved(operand: KernelOperand, axes: JoinableAxes, runs: Runs) -> KernelOper
     """An operand of a first operator that is not elementwise."""
     source = sorted(tuple(axes.source[d] for d in run) for run in runs)
     sizes = operand.type.shape
-    return _reshaped(operand, tuple(math.prod(sizes[d] for d in run) for run in source))
+    return _reshaped(operand, tuple(product_of(sizes[d] for d in run) for run in source))
 
 
 def as_matrix_product(fused: FusedKernel) -> FusedKernel | None:
@@ -115,12 +113,12 @@ def as_matrix_product(fused: FusedKernel) -> FusedKernel | None:
     if not _is_pointwise_conv(first.op, w):
         return None
     shape = fused.result.shape
-    matrix: dict[int, Shape] = {first.inputs[0]: (math.prod(x.shape[:-1]), x.shape[-1])}
+    matrix: dict[int, Shape] = {first.inputs[0]: (product_of(x.shape[:-1]), x.shape[-1])}
     matrix[first.inputs[1]] = w.shape[-2:]
     operands = []
     for n, operand in enumerate(fused.operands):
         sizes = _aligned(operand.type.shape, len(shape))
-        rows, full = math.prod(sizes[:-1]), math.prod(shape[:-1])
+        rows, full = product_of(sizes[:-1]), product_of(shape[:-1])
         if n not in matrix and rows not in (1, full):
             return None
         operands.append(_reshaped(operand, matrix.get(n) or _without_lead((rows, sizes[-1]))))

@@ -21,9 +21,10 @@ from typing import ClassVar, Literal, NoReturn
 import numpy as np
 
 from ...tir.errors import InternalError
+from ...tir.sizes import largest, size_of
 from ...tir.te.te import Tensor
 from ..errors import ModelError
-from ..types import Array, Splat, TensorType
+from ..types import Array, Shape, Splat, TensorType
 
 Layout = Literal["NCHW", "NHWC"]
 Number = float | int | bool
@@ -149,8 +150,8 @@ class Operator(ABC):
         """What `reference` takes on inputs of these types, which `infer` accepts: by default the
         inputs, the outputs, and as much as these for what lies between.
         """
-        given = sum(type_.elements for type_ in types)
-        made = sum(type_.elements for type_ in self.infer(types))
+        given = sum(largest(type_.elements) for type_ in types)
+        made = sum(largest(type_.elements) for type_ in self.infer(types))
         return ReferenceWork(given + 2 * made, given + made)
 
     @property
@@ -197,7 +198,7 @@ class Operator(ABC):
         """
         return None
 
-    def joinable_axes(self, shape: tuple[int, ...]) -> JoinableAxes | None:
+    def joinable_axes(self, shape: Shape) -> JoinableAxes | None:
         """How axes of a result of that shape may be joined; None: they stay as they are."""
         return None
 
@@ -284,6 +285,11 @@ def highest(dtype: str) -> float | int:
     return float("inf") if dtype.startswith("float") else int(np.iinfo(dtype).max)
 
 
+def shape_of(tensor: Tensor) -> Shape:
+    """The shape of a tensor of the expression language."""
+    return tuple(map(size_of, tensor.extents))
+
+
 def tensor_type(tensor: Tensor) -> TensorType:
     """The type of a tensor of the expression language."""
-    return TensorType(str(tensor.dtype), tensor.shape)
+    return TensorType(str(tensor.dtype), shape_of(tensor))

@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 
 from ...tir.expr import Expr
+from ...tir.sizes import AnySize, Size, as_expression, closed_shape, greatest
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType
-from .base import Operator, OperatorRole, check_arity, refuse, tensor_type
+from ..types import Array, Shape, TensorType
+from .base import Operator, OperatorRole, check_arity, refuse, shape_of, tensor_type
 
 PadMode = Literal["constant", "edge", "reflect", "wrap"]
 
@@ -22,8 +23,8 @@ class Slice(Operator):
     may be negative.
     """
 
-    starts: tuple[int, ...]
-    sizes: tuple[int, ...]
+    starts: Shape
+    sizes: Shape
     steps: tuple[int, ...]
 
     role = OperatorRole.MOVEMENT
@@ -40,7 +41,7 @@ class Slice(Operator):
         ):
             last = start + (size - 1) * step
             extent = x.shape[axis]
-            if size and not (0 <= start < extent and 0 <= last < extent):
+            if size != 0 and not (0 <= start < extent and 0 <= last < extent):
                 problem = (
                     f"axis {axis} of {x} is read from {start} to {last}; expected 0 to {extent - 1}"
                 )
@@ -50,7 +51,7 @@ class Slice(Operator):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
         for axis, (start, size, step) in enumerate(
-            zip(self.starts, self.sizes, self.steps, strict=True)
+            zip(closed_shape(self.starts), closed_shape(self.sizes), self.steps, strict=True)
         ):
             x = np.take(x, start + step * np.arange(size), axis)
         return (x,)
@@ -59,8 +60,8 @@ class Slice(Operator):
         (x,) = tensors
 
         def element(*indices: Expr) -> Expr:
-            walked = zip(indices, self.starts, self.steps, strict=True)
-            return x[tuple(_stepped(index, start, step) for index, start, step in walked)]
+            walked = zip(indices, self.starts, self.steps, shape_of(x), strict=True)
+            return x[tuple(_stepped(*one) for one in walked)]
 
         return (te.compute(self.sizes, element, name=name),)
 
@@ -150,7 +151,7 @@ class Spread(Operator):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
-        y = np.zeros(self._shape(x.shape), x.dtype)
+        y = np.zeros(closed_shape(self._shape(x.shape)), x.dtype)
         y[tuple(slice(None, None, step) for step in self.steps)] = x
         return (y,)
 
@@ -166,16 +167,19 @@ class Spread(Operator):
             value = x[tuple(source)]
             return te.select(te.all_of(*hits), value, 0) if hits else value
 
-        return (te.compute(self._shape(x.shape), element, name=name),)
+        return (te.compute(self._shape(shape_of(x)), element, name=name),)
 
-    def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    def _shape(self, shape: Shape) -> Shape:
         pairs = zip(shape, self.steps, strict=True)
-        return tuple(max(0, (size - 1) * step + 1) for size, step in pairs)
+        return tuple(greatest(0, (size - 1) * step + 1) for size, step in pairs)
 
 
-def _stepped(index: Expr, start: int, step: int) -> Expr:
+def _stepped(index: Expr, start: AnySize, step: int, size: AnySize) -> Expr:
     scaled = index if step == 1 else index * step
-    return scaled + start if start else scaled
+    if not isinstance(start, Size):
+        return scaled + start if start else scaled
+    # within the axis in every call, though no bound of its own says so
+    return te.minimum(te.maximum(scaled + start.expression, 0), as_expression(size - 1))
 
 
 def _folded(position: Expr, size: int, mode: PadMode) -> Expr | int:

@@ -12,7 +12,7 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Floats, TensorType
-from .base import Operator, OperatorRole, check_arity, check_number, normal_axis, refuse
+from .base import Operator, OperatorRole, check_arity, check_number, normal_axis, refuse, shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Trilu(Operator):
             edge = row + self.diagonal
             return te.select(column >= edge if self.upper else column <= edge, x[indices], zero)
 
-        return (te.compute(x.shape, element, name=name),)
+        return (te.compute(shape_of(x), element, name=name),)
 
 
 @dataclass(frozen=True, slots=True)

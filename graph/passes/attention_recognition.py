@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...tir.sizes import Size
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode
 from ..ops.arithmetic import Add
@@ -110,6 +111,8 @@ def _spelled(graph: Graph) -> Iterator[_Spelled]:
             continue
         last = _turned(graph, readers, node)
         mask, heads = scores.mask, graph.types[node.outputs[0]].shape[1]
+        if isinstance(heads, Size):
+            continue
         inside.add(last.outputs[0])
         yield _Spelled(last, frozenset(inside), parts, mask, heads, bool(guard), last is node)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...tir.sizes import closed_shape
 from ..ir.ir import Graph, GraphNode, rebuilt
 from ..reference.reference import apply
 from ..types import Constant, Splat, TensorType, array_of, owned
@@ -64,4 +65,4 @@ def _splat(
     if len(splats) != len(operands) or len(types) > 1:
         return None
     number = node.op.fold_splats(splats)
-    return None if number is None else Splat(number, types[0].dtype, types[0].shape)
+    return None if number is None else Splat(number, types[0].dtype, closed_shape(types[0].shape))

@@ -25,6 +25,7 @@ from ...tir.number import integer_range
 from ...tir.reference.definitions import definitions
 from ...tir.reference.evaluate import evaluate as evaluate_function
 from ...tir.reference.evaluate import is_contraction
+from ...tir.sizes import closed_shape
 from ...tir.visit import transform
 from ..ir.ir import Graph, make_graph
 from ..kernels.groups import FusionGroup
@@ -164,15 +165,15 @@ def _is_rounded(value: float) -> bool:
 
 def _draw(rng: np.random.Generator, type_: TensorType, positive: bool) -> Array:
     """Random elements of a type, as that type holds them."""
-    kind = dtype(type_.dtype)
+    kind, shape = dtype(type_.dtype), closed_shape(type_.shape)
     if kind.is_float:
-        numbers = rng.standard_normal(type_.shape, np.float64 if kind.bits == 64 else np.float32)
+        numbers = rng.standard_normal(shape, np.float64 if kind.bits == 64 else np.float32)
         drawn: Array = (np.abs(numbers) if positive else numbers).astype(kind.numpy, copy=False)
         return drawn
     low, high = integer_range(kind)
     least = max(low, 0 if positive else -_SMALL)
-    array = rng.integers(least, min(high, _SMALL), type_.shape, endpoint=True)
+    array = rng.integers(least, min(high, _SMALL), shape, endpoint=True)
     if not positive and not kind.is_bool:
-        wide = rng.integers(low, high, type_.shape, kind.numpy, endpoint=True)
-        array = np.where(rng.integers(0, 8, type_.shape) == 0, wide, array)
+        wide = rng.integers(low, high, shape, kind.numpy, endpoint=True)
+        array = np.where(rng.integers(0, 8, shape) == 0, wide, array)
     return array.astype(kind.numpy)

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...tir.sizes import closed_shape
 from ..ir.ir import Graph, GraphNode, make_graph
 from ..ops.base import Operator, ReferenceWork
 from ..types import Array, Constant, TensorType, array_of, bits_of
@@ -242,10 +243,11 @@ def _feeds(before: Graph, after: Graph, region: Region, seed: int) -> dict[str, 
 
 
 def _random(type_: TensorType, generator: np.random.Generator) -> Array:
+    shape = closed_shape(type_.shape)
     if type_.is_float:
-        return generator.standard_normal(type_.shape)
+        return generator.standard_normal(shape)
     high = 2 if type_.dtype == "bool" else 100
-    return generator.integers(0, high, type_.shape).astype(type_.dtype)
+    return generator.integers(0, high, shape).astype(type_.dtype)
 
 
 def _errors(

@@ -17,9 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from ..dim import Dim
 from ..dtype import DType
 from ..errors import IRError, known_names
 from ..index_check import IndexCheck
+from ..sizes import AnySize, dims_in, largest, product_of, size_of, substituted
 from ..text.display import printable
 from .touched_memory import TouchedMemory
 
@@ -38,15 +40,12 @@ class Slice:
     space: str
     position: int
     dtype: DType
-    shape: tuple[int, ...]
+    shape: tuple[AnySize, ...]
 
     @property
     def bytes(self) -> int:
-        """Bytes of the array."""
-        size = self.dtype.bytes
-        for extent in self.shape:
-            size *= extent
-        return size
+        """Bytes of the array; the most that it may have, where a run decides."""
+        return self.dtype.bytes * largest(product_of(self.shape))
 
     def overlaps(self, other: Slice) -> bool:
         """Whether the two share a byte."""
@@ -70,7 +69,7 @@ class ProgramTensor:
 
     name: str
     dtype: DType
-    shape: tuple[int, ...]
+    shape: tuple[AnySize, ...]
 
     @property
     def bytes(self) -> int:
@@ -82,12 +81,13 @@ class ProgramTensor:
 class Launch:
     """Run a function on slices, one for each of its parameters, in order.
 
-    label: the model's nodes that it computes, for reports.
+    label: the model's nodes that it computes, for reports. sizes: what the function's dims are.
     """
 
     function: str
     arguments: tuple[Slice, ...]
     label: str = ""
+    sizes: tuple[AnySize, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,11 @@ class Program:
     def launches(self) -> tuple[Launch, ...]:
         """The launches, in order."""
         return tuple(step for step in self.body if isinstance(step, Launch))
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The sizes that a run decides: those of the inputs, in their order."""
+        return dims_in(size for tensor in self.inputs for size in tensor.shape)
 
     @property
     def checks(self) -> tuple[ProgramCheck, ...]:
@@ -354,25 +359,21 @@ def _effects(functions: Mapping[str, PrimFunc], step: Launch | Copy) -> Effects:
             f"{len(step.arguments)}.",
             code="program-arguments",
         )
-    if func.dims:
+    if len(func.dims) != len(step.sizes):
         raise IRError(
-            f"program: a call decides the size '{func.dims[0].name}' of '{step.function}'; "
-            "expected a function of numbers: a slice has one shape.",
+            f"program: '{step.function}' takes {len(func.dims)} sizes; got {len(step.sizes)}.",
             code="program-sizes",
-            hints=("specialise(func, sizes) gives the function of one choice of sizes.",),
         )
+    values = dict(zip(func.dims, step.sizes, strict=True))
     for parameter, argument in zip(func.parameters, step.arguments, strict=True):
-        if parameter.dtype != argument.dtype or parameter.buffer.size != _size(argument):
+        wanted = product_of(substituted(size_of(e), values) for e in parameter.buffer.extents)
+        if parameter.dtype != argument.dtype or wanted != product_of(argument.shape):
             raise IRError(
-                f"program: '{step.function}' takes '{parameter.name}' of {parameter.buffer.size} x "
+                f"program: '{step.function}' takes '{parameter.name}' of {wanted} x "
                 f"{parameter.dtype}; got {argument}.",
                 code="program-argument",
             )
     return launch_effects(func.parameters, step)
-
-
-def _size(item: Slice) -> int:
-    return item.bytes // item.dtype.bytes
 
 
 def _check_slices(

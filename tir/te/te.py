@@ -25,6 +25,7 @@ from ..errors import IRError, IRTypeError
 from ..expr import Expr, Number, Var
 from ..func import PrimFunc
 from ..reduce import Reduce
+from ..sizes import Length
 from ..visit import walk
 from .checks import check_element, check_elements, checked_shape, output_names
 from .dims import check_constant, check_dims, dim
@@ -162,7 +163,7 @@ __all__ = [
 
 
 def placeholder(
-    shape: Sequence[Extent] | Extent, dtype: str | DType, *, name: str, constant: bool = False
+    shape: Sequence[Length] | Length, dtype: str | DType, *, name: str, constant: bool = False
 ) -> Tensor:
     """An input of `shape` and element type `dtype`.
 
@@ -181,13 +182,13 @@ def placeholder(
 
 @overload
 def compute(
-    shape: Sequence[Extent] | Extent, element: Callable[..., Expr | Number], *, name: str
+    shape: Sequence[Length] | Length, element: Callable[..., Expr | Number], *, name: str
 ) -> Tensor: ...
 
 
 @overload
 def compute(
-    shape: Sequence[Extent] | Extent,
+    shape: Sequence[Length] | Length,
     element: Callable[..., Expr | Number | tuple[Expr, ...]],
     *,
     name: tuple[str, ...],
@@ -195,7 +196,7 @@ def compute(
 
 
 def compute(
-    shape: Sequence[Extent] | Extent,
+    shape: Sequence[Length] | Length,
     element: Callable[..., Expr | Number | tuple[Expr, ...]],
     *,
     name: str | tuple[str, ...],

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto
 
+from ....tir.sizes import closed_shape
 from ...errors import ModelError
 from ...ir.build import GraphBuilder
 from ...ir.ir import GraphNode
 from ...ops.base import Operator
 from ...reference.reference import apply
-from ...types import Array, Splat, TensorType, array_of, owned
+from ...types import Array, Shape, Splat, TensorType, array_of, owned
 from .limits import checked_type
 from .tensors import TensorReader
 
@@ -143,8 +144,18 @@ class NodeReader:
     def sizes(self, position: int, most: int = LIST_ELEMENTS) -> tuple[int, ...]:
         """A constant input that is a list of at most `most` integers.
 
+        Raises: ModelError when it is not; SizeError where calls decide one.
+        """
+        return closed_shape(self.open_sizes(position, most))
+
+    def open_sizes(self, position: int, most: int = LIST_ELEMENTS) -> Shape:
+        """A known input that is a list of at most `most` integers, some of which calls decide.
+
         Raises: ModelError when it is not.
         """
+        known = self.builder.sizes.get(self.value(position))
+        if known is not None and len(known.shape) == 1 and known.shape[0] <= most:
+            return known.values
         array = self.constant(position, most)
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
             raise ModelError(

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from .....tir.sizes import closed_shape
 from ....errors import ModelError
 from ....types import Array, Splat, TensorType, frozen
 from ..limits import checked_type
@@ -38,7 +39,7 @@ def _constant_of_shape(node: NodeReader) -> Result:
     type_ = checked_type(
         f"the result of {node.title}", value.dtype.name, shape, node.tensors.limits
     )
-    return Splat(value.item(), type_.dtype, type_.shape)
+    return Splat(value.item(), type_.dtype, closed_shape(type_.shape))
 
 
 def _shape(node: NodeReader) -> Result:
