@@ -135,7 +135,7 @@ def _blocks(
         if arguments.load_inputs is None
         else load_inputs(arguments.load_inputs, engine.inputs)
     )
-    model = peer_model(arguments.model, engine.inputs)
+    model = peer_model(arguments.model, engine.interface.inputs_at({}))
     threads = tuple(dict.fromkeys(arguments.threads or (default_threads(),)))
     effort = Effort(arguments.rounds, arguments.warmup, arguments.iterations, arguments.duration)
     with working("comparing"):

@@ -3,17 +3,19 @@
 The object of a ProgramArtifact defines one entry, `symbol`, that runs the model, and the entries of
 its kernels, which the model's entry calls; checks and the profiler call them one by one. All have
 the type that artifact.py states. The arguments of the model's entry are the pointers of the inputs,
-of the constants that it reads, of the outputs, and of scratch memory: the arena, then the
-workspace, then each thread's workspace.
+of the constants that it reads, of the outputs; then the sizes that the run decides, each an integer
+as wide as a pointer; then scratch memory: the arena, then the workspace, then each thread's
+workspace.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
+from ..tir.dim import Dim
 from ..tir.program.program import (
     Launch,
     Program,
@@ -23,6 +25,8 @@ from ..tir.program.program import (
     Step,
     Sync,
 )
+from ..tir.program.steps_at import steps_at
+from ..tir.sizes import shape_in
 from ..tir.target.target import Target
 from .artifact import Entry, Parameter
 
@@ -57,6 +61,7 @@ class Scratch:
 class EmittedProgram(ABC):
     """A model as a back end wrote it: what a run takes, gives and does.
 
+    dims: the sizes that a run decides, which the shapes of its inputs tell.
     constants: all of them; role "constant" (bound at build) or "prepared" (computed by `prepare`).
     read: the positions of those that a run reads. body: what a run does; slices of the space
     "constant" count in `constants`. prepare: launches that compute the prepared constants, once, in
@@ -65,6 +70,7 @@ class EmittedProgram(ABC):
 
     name: str
     target: Target
+    dims: tuple[Dim, ...] = ()
     inputs: tuple[Parameter, ...]
     constants: tuple[Parameter, ...]
     read: tuple[int, ...]
@@ -79,6 +85,16 @@ class EmittedProgram(ABC):
         """The parameters of what a launch of `function` runs; KeyError where there is none. A
         launch hands it slices for these first.
         """
+
+    def at(self, values: Mapping[Dim, int]) -> Self:
+        """What it takes, gives and does at these sizes."""
+        if not self.dims:
+            return self
+        inputs, outputs = (
+            tuple(replace(p, shape=shape_in(p.shape, values)) for p in parameters)
+            for parameters in (self.inputs, self.outputs)
+        )
+        return replace(self, inputs=inputs, outputs=outputs, body=steps_at(self.body, values))
 
     @property
     def launches(self) -> tuple[Launch, ...]:

@@ -19,6 +19,7 @@ from ..runtime.engine.engine_code import Constants
 from ..runtime.machine.host import why_not_run
 from ..runtime.toolchain.compile import Units
 from ..runtime.toolchain.library import SharedObject
+from ..tir.dim import Dim
 from ..tir.program.program import Program
 from ..tir.target.target import Target
 from .check.engine_runs import ThreadedRuns
@@ -66,14 +67,16 @@ class CompiledC:
         """The C and its object, with the pool that runs it."""
         return CpuCode(self.artifact, self.shared, pool_object())
 
-    def engine_runs(self, constants: Constants, program: Program) -> ThreadedRuns | str:
+    def engine_runs(
+        self, constants: Constants, program: Program, sizes: Mapping[Dim, int]
+    ) -> ThreadedRuns | str:
         """On threads of this machine."""
         if self.not_run is not None:
             return self.not_run
         pool = self.code.pool
         assert pool is not None
         use_pool(pool)
-        return ThreadedRuns(NativeProgram(self.artifact, self.shared, constants))
+        return ThreadedRuns(NativeProgram(self.artifact, self.shared, constants), sizes)
 
     @cached_property
     def _checker(self) -> KernelChecker:

@@ -5,6 +5,7 @@ lowered; and how they are checked: on the GPU that is here, or emulated.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -24,6 +25,7 @@ from ..runtime.engine.engine_code import Constants
 from ..runtime.engine.gpu_code import GpuCode
 from ..runtime.kernel import Kernel
 from ..runtime.kernel_code import Code
+from ..tir.dim import Dim
 from ..tir.instructions.warp_products import cut_terms
 from ..tir.program.program import Program
 from ..tir.reference.error_bound import sample_of
@@ -102,7 +104,9 @@ class CompiledCuda:
         ran = f"{' and '.join(map(str, draws))} data on the {self.checked_on}"
         return KernelCheck(verdict, error, time.perf_counter() - began, ran)
 
-    def engine_runs(self, constants: Constants, program: Program) -> EngineRuns | str:
+    def engine_runs(
+        self, constants: Constants, program: Program, sizes: Mapping[Dim, int]
+    ) -> EngineRuns | str:
         """On the GPU that is here, or emulated. Raises: DeviceError."""
         if self.no_gpu is not None:
             return (

@@ -202,7 +202,8 @@ def axis_of(size: AnySize) -> int | Dim:
     known = _made.get(size)
     if known is None:
         name = "_".join(dict.fromkeys(dim.name for dim in size.dims))
-        known = _made[size] = SizeDim(name, low=size.low, high=size.high, size=size)
+        usual = size_in(size, {dim: dim.usual for dim in size.dims})
+        known = _made[size] = SizeDim(name, low=size.low, high=size.high, typical=usual, size=size)
     return known
 
 

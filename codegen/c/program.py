@@ -17,6 +17,7 @@ from ...tir.program.program import (
     Sync,
     verify_program,
 )
+from ...tir.sizes import product_of
 from ...tir.target.target import Target
 from ..artifact import Entry
 from ..check_memory import check_memory
@@ -31,7 +32,8 @@ from ..text.comments import comment
 from ..text.names import mangle
 from .build import entry, using
 from .emit import emit_function
-from .program_frame import COPY, ENTRY, LAUNCH, SYNC
+from .program_frame import COPY, ENTRY, LAUNCH, SIZE, SYNC
+from .size_text import size_names, size_text
 from .workspace import ALIGNMENT
 
 _LABEL_LENGTH = 70
@@ -99,6 +101,7 @@ def emit_program(
         name=program.name,
         symbol=program_symbol(program.name),
         target=using(target, *program.functions),
+        dims=program.dims,
         inputs=parameters_with("input", program.inputs),
         constants=constant_parameters(program),
         read=constants_of(program.body),
@@ -155,16 +158,22 @@ def _scratch(
 def _entry_text(artifact: ProgramArtifact) -> str:
     """The model's entry."""
     rest = iter(artifact.scratch)
-    lines: list[str] = []
+    first = len(artifact.entry.parameters)
+    names = size_names(artifact.dims)
+    lines = [
+        SIZE.format(name=names[dim], position=first + n) for n, dim in enumerate(artifact.dims)
+    ]
     for step in artifact.body:
         match step:
             case Sync():
                 lines.append(SYNC)
             case Copy():
                 given = f"{_pointer(artifact, step.target)}, {_pointer(artifact, step.source)}"
-                lines.append(f"    tw_copy({given}, {step.source.bytes}, thread, threads);\n")
+                count = product_of((step.source.dtype.bytes, *step.source.shape))
+                lines.append(f"    tw_copy({given}, {size_text(count, names)}, thread, threads);\n")
             case Launch():
                 pointers = [_pointer(artifact, item) for item in step.arguments]
+                pointers += (f"(void *)(intptr_t)({size_text(n, names)})" for n in step.sizes)
                 pointers.append(_scratch_pointer(artifact, next(rest)))
                 lines.append(
                     LAUNCH.format(
@@ -173,7 +182,7 @@ def _entry_text(artifact: ProgramArtifact) -> str:
                         symbol=step.function,
                     )
                 )
-    scratch = len(artifact.entry.parameters)
+    scratch = first + len(artifact.dims)
     body = "".join(lines).rstrip("\n")
     copy = f"{COPY}\n" if any(isinstance(step, Copy) for step in artifact.body) else ""
     return copy + ENTRY.format(symbol=artifact.symbol, scratch=scratch, body=body)

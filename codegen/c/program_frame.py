@@ -16,6 +16,10 @@ void {symbol}(void *const *args, const struct tw_team *team, int thread, int thr
 }}
 """
 
+SIZE = """\
+    const int64_t {name} = (int64_t)(intptr_t)args[{position}];
+"""
+
 LAUNCH = """\
     {{   /* {label} */
         void *const given[] = {{{arguments}}};

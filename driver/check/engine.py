@@ -37,6 +37,7 @@ from ...tir.dtype import dtype as as_dtype
 from ...tir.instructions.warp_products import cut_terms
 from ...tir.number import integer_range
 from ...tir.program.program import Slice
+from ...tir.sizes import closed_shape
 from .check import CheckError
 from .engine_runs import EngineRuns, RefusedStepError, WroteElsewhereError
 from .fenced import same_bits
@@ -226,7 +227,7 @@ def _most(kind: np.dtype[np.generic]) -> float:
 
 def _random(rng: np.random.Generator, parameter: Parameter) -> Array:
     """Normal numbers, small whole ones, truth values."""
-    kind, shape = parameter.dtype, parameter.shape
+    kind, shape = parameter.dtype, closed_shape(parameter.shape)
     if kind.is_float:
         return rng.standard_normal(shape).astype(kind.numpy)
     high = 1 if kind.is_bool else min(100, integer_range(kind)[1])
@@ -235,7 +236,7 @@ def _random(rng: np.random.Generator, parameter: Parameter) -> Array:
 
 def _extreme(rng: np.random.Generator, parameter: Parameter) -> Array:
     """Half of the numbers as `_random` draws them, the others zeros, tiny, large, or ends."""
-    kind, shape = parameter.dtype, parameter.shape
+    kind, shape = parameter.dtype, closed_shape(parameter.shape)
     plain = _random(rng, parameter)
     if kind.is_bool:
         return plain

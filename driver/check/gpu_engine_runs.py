@@ -87,7 +87,7 @@ class EmulatedRuns:
     def run(self, way: int, inputs: Sequence[Array]) -> list[Array]:
         """See `EngineRuns`."""
         given = [array.copy() for array in inputs]
-        made = [poisoned(p.dtype, p.shape) for p in self.artifact.outputs]
+        made = [poisoned(p.dtype, p.largest_shape) for p in self.artifact.outputs]
         calls = self._pointed(given, made).steps()
         for number in order_ahead(self._placed, way):
             _, call = calls[number]
@@ -104,7 +104,7 @@ class EmulatedRuns:
 
     def stepped(self, inputs: Sequence[Array]) -> SteppedRun:
         """See `EngineRuns`."""
-        made = [poisoned(p.dtype, p.shape) for p in self.artifact.outputs]
+        made = [poisoned(p.dtype, p.largest_shape) for p in self.artifact.outputs]
         return self._pointed([array.copy() for array in inputs], made)
 
     def why_ways_differ(self) -> str | None:
@@ -169,7 +169,7 @@ class DeviceRuns:
         frame, outputs = self._frame, self.artifact.outputs
         if way == 0:
             frame.fill(POISON)
-        made = [poisoned(p.dtype, p.shape) for p in outputs]
+        made = [poisoned(p.dtype, p.largest_shape) for p in outputs]
         frame.point(inputs, made)
         with suppress(IndexRangeError):  # it has run all the same, with the nearest index
             frame.run(1)
@@ -191,7 +191,7 @@ class DeviceRuns:
         """See `EngineRuns`."""
         frame: DeviceFrame = self._frame
         frame.fill(POISON)
-        frame.point(inputs, [poisoned(p.dtype, p.shape) for p in self.artifact.outputs])
+        frame.point(inputs, [poisoned(p.dtype, p.largest_shape) for p in self.artifact.outputs])
         return frame
 
     def why_ways_differ(self) -> str | None:

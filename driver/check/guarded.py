@@ -15,7 +15,6 @@ be started.
 from __future__ import annotations
 
 import json
-import math
 import os
 import selectors
 import signal
@@ -211,8 +210,7 @@ def given_arrays(
         found[buffer.name] = Given(buffer.size * buffer.type.bytes, buffer.shape, None)
     for parameter in (parameter for entry in entries for parameter in entry.parameters):
         if parameter.name not in found:
-            size = math.prod(parameter.shape) * parameter.dtype.bytes
-            found[parameter.name] = Given(size, parameter.shape, None)
+            found[parameter.name] = Given(parameter.bytes, parameter.largest_shape, None)
     return found
 
 

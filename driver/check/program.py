@@ -18,6 +18,7 @@ from ...runtime.cpu.native import NativeEntry
 from ...runtime.toolchain.library import Library, SharedObject
 from ...tir.func import PrimFunc
 from ...tir.reference.error_bound import sample_of
+from .budget import checked_sizes
 from .check import THREADS_OF, CheckError, describe
 from .data import Draw, draw_arrays, draws_for
 from .fenced import Fenced, poisoned
@@ -72,20 +73,22 @@ class KernelChecker:
         began = time.perf_counter()
         symbols = [symbol for symbol in (prepare, run) if symbol is not None]
         entries = [self._artifact.kernel(symbol) for symbol in symbols]
-        sample, error, draws = sample_of(func), 0.0, draws_for(func)
+        sizes, error, draws = checked_sizes(func), 0.0, draws_for(func)
 
         def execute(arrays: Mapping[str, Fenced], threads: int, pattern: int) -> list[str]:
             return self._run(entries, dict(arrays), threads, pattern)
 
         guarded = False
         try:
-            for draw in draws:
-                given = draw_arrays(func, draw, np.random.default_rng(draw.value))
-                trial = CheckTrial(func, given, strict=strict, sample=sample)
-                if draw is Draw.NORMAL:
-                    arrays = given_arrays(entries, given)
-                    guarded = self._guarded.check(entries, arrays, trial.prepare)
-                error = max(error, trial.check(execute, THREADS_OF[draw]).ratio)
+            for plain in sizes:
+                sample = sample_of(plain)
+                for draw in draws if plain is sizes[0] else (Draw.NORMAL,):
+                    given = draw_arrays(plain, draw, np.random.default_rng(draw.value))
+                    trial = CheckTrial(plain, given, strict=strict, sample=sample)
+                    if draw is Draw.NORMAL:
+                        arrays = given_arrays(entries, given, plain.outputs)
+                        guarded = self._guarded.check(entries, arrays, trial.prepare)
+                    error = max(error, trial.check(execute, THREADS_OF[draw]).ratio)
         except Fault as fault:
             ratio = None if fault.comparison is None else fault.comparison.ratio
             return KernelCheck(f"{fault.said}.", ratio, time.perf_counter() - began)
@@ -102,7 +105,7 @@ class KernelChecker:
         for entry in entries:
             for parameter in entry.parameters:
                 if parameter.name not in arrays:
-                    array = poisoned(parameter.dtype, parameter.shape, pattern)
+                    array = poisoned(parameter.dtype, parameter.largest_shape, pattern)
                     arrays[parameter.name] = Fenced(array, pattern)
             native = NativeEntry(self._library, entry, {})
             placed = [arrays[p.name].array for p in entry.parameters]

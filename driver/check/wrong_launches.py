@@ -26,6 +26,7 @@ from ...tir.program.program import (
     step_text,
 )
 from ...tir.reference.error_bound import reference
+from ...tir.sizes import closed_shape
 from .fenced import same_bits
 
 Call = tuple[Step, Callable[[], object]]  # a step, and what runs it alone
@@ -144,7 +145,7 @@ class _Memory:
         if item.space != "constant":
             return self._run.view(item)
         name = self._model.program.constants[item.position].name
-        return self._model.constants[name].reshape(item.shape)
+        return self._model.constants[name].reshape(closed_shape(item.shape))
 
     def keep(self, item: Slice) -> None:
         """Remember what was written to a place of the arena."""

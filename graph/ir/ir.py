@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 
+from ...tir.dim import Dim
+from ...tir.sizes import SizeError, dims_in
 from ..errors import ModelError
 from ..ops.base import Operator
 from ..types import Constant, Splat, TensorType, type_of
@@ -51,12 +53,21 @@ class GraphNode:
                     ),
                 )
             return made
+        except SizeError as error:
+            raise ModelError(
+                f"{self.op.title}: {error.message}",
+                code="op-open-size",
+                where=self._where(given),
+                hints=("compile(model, shapes={...}) gives a size that is a number.",),
+            ) from error
         except ModelError as error:
-            lines = [
-                f"  '{value}': {type_}" for value, type_ in zip(self.inputs, given, strict=True)
-            ]
-            error.where = "\n".join([f"in {self.title}:", *lines])
+            error.where = self._where(given)
             raise
+
+    def _where(self, given: tuple[TensorType, ...]) -> str:
+        pairs = zip(self.inputs, given, strict=True)
+        lines = [f"  '{value}': {type_}" for value, type_ in pairs]
+        return "\n".join([f"in {self.title}:", *lines])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +91,11 @@ class Graph:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The sizes that a run decides: those of the inputs, in their order."""
+        return dims_in(size for name in self.inputs for size in self.types[name].shape)
 
     @property
     def producers(self) -> dict[str, GraphNode]:

@@ -120,7 +120,10 @@ def broadcast(operator: Operator, types: tuple[TensorType, ...]) -> TensorType:
     for axis in range(-rank, 0):
         sizes = {type_.shape[axis] for type_ in types if type_.rank >= -axis} - {1}
         if len(sizes) > 1:
-            problem = f"shapes do not broadcast: axis {axis} has sizes {sorted(sizes, key=str)} in {listed(types)}"
+            distinct = sorted(sizes, key=str)
+            problem = (
+                f"shapes do not broadcast: axis {axis} has sizes {distinct} in {listed(types)}"
+            )
             refuse(operator, problem, code="op-broadcast")
         shape.append(sizes.pop() if sizes else 1)
     return TensorType(types[0].dtype, tuple(shape))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...tir.sizes import closed_shape
+from ..ir.at_sizes import has_sizes
 from ..ir.ir import Graph, GraphNode, rebuilt
 from ..reference.reference import apply
 from ..types import Constant, Splat, TensorType, array_of, owned
@@ -29,7 +30,8 @@ class ConstantFolding:
         kept: list[GraphNode] = []
         budget, steps = self.max_bytes, self.max_steps
         for node in graph.nodes:
-            if not node.inputs or any(value not in constants for value in node.inputs):
+            known = node.inputs and all(value in constants for value in node.inputs)
+            if not known or has_sizes(node.op):
                 kept.append(node)
                 continue
             operands = tuple(constants[value] for value in node.inputs)

@@ -58,7 +58,7 @@ class _Lowering:
         self.graph = graph
         self.in_place = in_place
         self.parts = [
-            part for part in parts if any(graph.types[v].elements for v in part.group.outputs)
+            part for part in parts if any(graph.types[v].elements != 0 for v in part.group.outputs)
         ]
         self.roots = storage(graph)
         self.inputs = {name: n for n, name in enumerate(graph.inputs)}
@@ -69,7 +69,7 @@ class _Lowering:
         for name in graph.outputs:
             root = self.roots[name]
             fixed = root in self.inputs or root in graph.constants or root in self.homes
-            if fixed and graph.types[name].elements:
+            if fixed and graph.types[name].elements != 0:
                 self.copies.append(name)
             elif not fixed:
                 self.homes[root] = name
@@ -127,7 +127,7 @@ class _Lowering:
     def _in_arena(self, value: str) -> bool:
         root = self.roots[value]
         fixed = root in self.inputs or root in self.graph.constants
-        return not fixed and root not in self.homes and self.graph.types[value].elements > 0
+        return not fixed and root not in self.homes and self.graph.types[value].elements != 0
 
     def _use(self, part: KernelChoice) -> StepUse:
         read = tuple(dict.fromkeys(self.roots[v] for v in part.values if self._in_arena(v)))
@@ -179,7 +179,7 @@ class _Lowering:
             if parameter.check is not None
         ]
         name = self.functions[part.kernel.key].name
-        return Launch(name, tuple(arguments), part.group.label)
+        return Launch(name, tuple(arguments), part.group.label, part.kernel.sizes)
 
     def _word(self, check: Parameter, plan: ArenaPlan) -> Slice:
         """Memory for the result of a check of indices, behind everything that is planned: it is

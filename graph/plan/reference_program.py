@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ...runtime.model.model import Model
 from ...tir.program.program import place_syncs
+from ...tir.sizes import size_of
 from ...tir.text.canonical import workload_key
 from ..ir.ir import Graph
 from ..ir.views import is_view
@@ -28,7 +29,9 @@ def reference_model(graph: Graph) -> Model:
         fused, values = fused_kernel_of(graph, group)
         if fused not in kernels:
             func = express(fused)
-            kernels[fused] = PricedKernel(func, workload_key(func), Price(0.0))
+            kernels[fused] = PricedKernel(
+                func, workload_key(func), Price(0.0), tuple(map(size_of, func.dims))
+            )
         parts.append(KernelChoice(group, fused, values, kernels[fused]))
     lowered = lower(graph, parts)
     return Model(place_syncs(lowered.program), lowered.constants)

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from ...tir.dim import Dim
+from ...tir.sizes import Size
 from ..errors import ModelError
+from ..ir.at_sizes import graph_at
 from ..ir.ir import Graph
 from ..ops.base import Operator
 from ..types import Array, TensorType, array_of
@@ -44,6 +47,7 @@ def computed(
         raise ModelError(
             f"evaluate: graph '{graph.name}' has no value '{unknown[0]}'.", code="evaluate-value"
         )
+    graph = graph_at(graph, _sizes(graph, inputs))
     _check_inputs(graph, inputs)
     known = {name: _cast(inputs[name], graph.types[name], dtype) for name in graph.inputs}
     uses = Counter(value for node in graph.nodes for value in node.inputs)
@@ -76,6 +80,18 @@ def apply(op: Operator, *arrays: Array) -> tuple[Array, ...]:
     """The outputs of one operator. What has no value, the root of -1, is NaN; nobody is warned."""
     with np.errstate(all="ignore"):
         return op.reference(*arrays)
+
+
+def _sizes(graph: Graph, inputs: Mapping[str, Array]) -> dict[Dim, int]:
+    """The sizes that the inputs tell; of what none tells the least one."""
+    found = {dim: dim.low for dim in graph.dims}
+    for name in reversed(graph.inputs):
+        for size, number in zip(
+            graph.types[name].shape, inputs[name].shape if name in inputs else (), strict=False
+        ):
+            if isinstance(size, Size) and size.dim is not None:
+                found[size.dim] = number
+    return found
 
 
 def _check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> None:

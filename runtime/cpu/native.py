@@ -95,7 +95,7 @@ class NativeCode(Code):
         Raises: TargetError where this machine lacks the instruction set; LibraryError.
         """
         kept = [p for p in artifact.parameters if p.role in ("constant", "prepared")]
-        arrays = side_by_side([(p.shape, p.dtype.numpy) for p in kept])
+        arrays = side_by_side([(p.largest_shape, p.dtype.numpy) for p in kept])
         fixed = {p.name: array for p, array in zip(kept, arrays, strict=True)}
         for parameter in kept:
             # nobody reads what `prepare` leaves out, but it is kept

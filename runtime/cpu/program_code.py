@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...codegen.program_artifact import ProgramArtifact
+from ...tir.dim import Dim
 from ...tir.program.program import Copy, Launch, Slice, Step, Sync
+from ...tir.program.steps_at import slice_at
+from ...tir.sizes import Size, shape_in
 from ..arrays import ALIGNMENT, Array, empty_aligned, memory
 from ..index_checks import check_indices
 from ..machine.host import default_threads
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 _CHARS = ffi.typeof("char *")
 _POINTERS = ffi.typeof("void *[]")
 _WORDS = ffi.typeof("uint64_t *")
+_POINTER = ffi.typeof("void *")
 
 
 class NativeProgram:
@@ -74,7 +78,10 @@ class CpuFrame:
         self._fence = -(-fence // ALIGNMENT) * ALIGNMENT
         artifact = program.artifact
         self._outputs_at = len(artifact.inputs) + len(program.pointers)
-        self._scratch_at = self._outputs_at + len(artifact.outputs)
+        self._sizes_at = self._outputs_at + len(artifact.outputs)
+        self._scratch_at = self._sizes_at + len(artifact.dims)
+        self._told = told(artifact)
+        self._sizes = dict.fromkeys(artifact.dims, 0)
         self._arguments = ffi.new(_POINTERS, self._scratch_at + 1)
         for position, pointer in enumerate(program.pointers, len(artifact.inputs)):
             self._arguments[position] = pointer
@@ -88,6 +95,10 @@ class CpuFrame:
             arguments[position] = memory(array)
         for position, array in enumerate(outputs, self._outputs_at):
             arguments[position] = memory(array)
+        for dim, (number, axis) in self._told.items():
+            self._sizes[dim] = inputs[number].shape[axis]
+        for position, size in enumerate(self._sizes.values(), self._sizes_at):
+            arguments[position] = ffi.cast(_POINTER, size)
 
     def run(self, threads: int) -> int:
         """Run on the arrays pointed to; how many threads took part.
@@ -130,12 +141,15 @@ class CpuFrame:
             case Launch():
                 function = self.program.kernel_function(step.function)
                 pointers = [self._pointer(item) for item in step.arguments]
+                sizes = shape_in(step.sizes, self._sizes)
+                pointers += (ffi.cast(_POINTER, size) for size in sizes)
                 pointers.append(self._base + self.program.artifact.arena_bytes)
                 arguments = ffi.new(_POINTERS, pointers)
                 return lambda: pool_run()(function, arguments, threads)
             case Copy():
                 target, source = self._pointer(step.target), self._pointer(step.source)
-                return lambda: ffi.memmove(target, source, step.source.bytes)
+                count = slice_at(step.source, self._sizes).bytes
+                return lambda: ffi.memmove(target, source, count)
             case Sync():
                 return lambda: None
 
@@ -162,6 +176,17 @@ class CpuFrame:
         self._arguments[self._scratch_at] = self._base
 
 
+def told(artifact: ProgramArtifact) -> dict[Dim, tuple[int, int]]:
+    """Which input, by its position, and which axis of it, tells each size that a run decides."""
+    axes = {
+        size.dim: (number, axis)
+        for number, parameter in reversed(tuple(enumerate(artifact.inputs)))
+        for axis, size in enumerate(parameter.shape)
+        if isinstance(size, Size)
+    }
+    return {dim: axes[dim] for dim in artifact.dims}
+
+
 def prepare_constants(
     artifact: ProgramArtifact, shared: SharedObject, bound: Mapping[int, Array]
 ) -> tuple[Array | None, ...]:
@@ -173,11 +198,11 @@ def prepare_constants(
     """
     library = Library(shared, name=artifact.name)
     kept = artifact.read
-    types = [(artifact.constants[n].shape, artifact.constants[n].dtype.numpy) for n in kept]
+    types = [(artifact.constants[n].largest_shape, artifact.constants[n].dtype.numpy) for n in kept]
     known = dict(zip(kept, side_by_side(types), strict=True))
     for position, parameter in enumerate(artifact.constants):
         if parameter.role == "prepared" and position not in known:
-            known[position] = empty_aligned(parameter.shape, parameter.dtype.numpy)
+            known[position] = empty_aligned(parameter.largest_shape, parameter.dtype.numpy)
     for position, array in known.items():
         # nobody reads what `prepare` leaves out, but it is kept
         array[...] = 0 if artifact.constants[position].role == "prepared" else bound[position]

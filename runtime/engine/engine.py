@@ -234,11 +234,18 @@ class Engine(Generic[CallResult]):
         count = self._threads(threads)
         return Context(self.interface, self.code.frame(count), count, self._check_apart)
 
-    def random_inputs(self, seed: int = 0) -> dict[str, Array]:
-        """Random arrays that a run takes: normal numbers; integers that are indices are 0 and 1."""
+    def random_inputs(
+        self, seed: int = 0, *, sizes: Mapping[str, int] | None = None
+    ) -> dict[str, Array]:
+        """Random arrays that a run takes: normal numbers; integers that are indices are 0 and 1.
+
+        sizes: of what a run decides, by name; what is left out is as it usually is.
+        Raises: ArgumentValueError for a size that the engine has not, or that is out of bounds.
+        """
         from ..model.verification import random_inputs
 
-        return random_inputs(self.inputs, seed, indices=bool(self._checks))
+        specs = self.interface.inputs_at(sizes or {})
+        return random_inputs(specs, seed, indices=bool(self._checks))
 
     def verify(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from ...tir.sizes import closed_shape
 from ..buffer import Buffer
 from ..dtype import DType
 from ..dtype import dtype as as_dtype
@@ -19,6 +20,7 @@ from ..func import PrimFunc
 from ..interpreter.interpreter import interpret
 from ..reference.definitions import definitions
 from ..reference.evaluate import Array, compute, promoted
+from .at_sizes import program_at, values_told
 from .program import Copy, Launch, Program, ProgramTensor, Slice
 
 Arrays = Mapping[str, Array]
@@ -58,12 +60,15 @@ def interpret_with_checks(
 ) -> tuple[dict[str, Array], tuple[int, ...]]:
     """As `interpret_program`, with the words of the program's checks."""
     memory = _run(program, inputs, constants, None, lambda f, b: interpret(f, *b.values()))
-    return memory.outputs(), tuple(int(memory.view(c.word).item()) for c in program.checks)
+    return memory.outputs(), tuple(int(memory.view(c.word).item()) for c in memory.program.checks)
 
 
 def _run(
     program: Program, inputs: Arrays, constants: Arrays, working: DType | None, run: Run
 ) -> _Memory:
+    given = [inputs.get(t.name) for t in program.inputs]
+    shapes = [() if array is None else array.shape for array in given]
+    program = program_at(program, values_told(program.inputs, shapes))
     memory = _Memory(program, inputs, constants, working)
     for step in program.body:
         match step:
@@ -107,8 +112,9 @@ class _Memory:
             "constant": self._given(program, "constant", program.constants, constants),
             "output": [
                 np.frombuffer(
-                    bytearray(b"\xff" * self._bytes(t.dtype, t.shape)), self._type(t.dtype)
-                ).reshape(t.shape)
+                    bytearray(b"\xff" * self._bytes(t.dtype, closed_shape(t.shape))),
+                    self._type(t.dtype),
+                ).reshape(closed_shape(t.shape))
                 for t in program.outputs
             ],
         }
@@ -121,10 +127,11 @@ class _Memory:
     def view(self, item: Slice) -> Array:
         """The elements of a slice, to read and to write."""
         if item.space != "arena":
-            return self.spaces[item.space][item.position].reshape(item.shape)
+            return self.spaces[item.space][item.position].reshape(closed_shape(item.shape))
         start = item.position * self.stretch
-        part = self.arena[start : start + self._bytes(item.dtype, item.shape)]
-        return part.view(self._type(item.dtype)).reshape(item.shape)
+        shape = closed_shape(item.shape)
+        part = self.arena[start : start + self._bytes(item.dtype, shape)]
+        return part.view(self._type(item.dtype)).reshape(shape)
 
     def _type(self, dtype: DType) -> np.dtype[np.generic]:
         return promoted(dtype, self.working)

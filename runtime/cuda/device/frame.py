@@ -17,6 +17,7 @@ import numpy as np
 
 from ....codegen.cuda.program_artifact import aligned
 from ....tir.program.program import Copy, Launch, Slice, Step
+from ....tir.sizes import closed_shape
 from ...arrays import Array
 from ...index_checks import check_indices
 from ...machine.timing import CacheState, Timing
@@ -136,7 +137,7 @@ class DeviceFrame:
 
     def view(self, item: Slice) -> Array:
         """What lies in a slice, as it is now."""
-        array = np.empty(item.shape, item.dtype.numpy)
+        array = np.empty(closed_shape(item.shape), item.dtype.numpy)
         self._place(item).copy_out(array)
         return array
 
@@ -167,7 +168,7 @@ class DeviceFrame:
         parameters = artifact.inputs if space == "input" else artifact.outputs
         parameter, at = parameters[position], self._offsets[space, position]
         data = self._staging[at : at + parameter.bytes]
-        return data.view(parameter.dtype.numpy).reshape(parameter.shape)
+        return data.view(parameter.dtype.numpy).reshape(parameter.largest_shape)
 
     # -- recording -------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....codegen.cuda.program_artifact import PREPARE, CudaProgram
 from ....tir.program.program import Launch, Slice, Step, Sync
+from ....tir.sizes import closed_shape
 from ...arrays import Array
 from ...index_checks import check_indices
 from ...model.interface import Interface
@@ -52,7 +53,7 @@ class EmulatedProgram:
         """The constants that are computed, by position."""
         if self._prepared is None:
             made = {
-                position: _poisoned(p.bytes).view(p.dtype.numpy).reshape(p.shape)
+                position: _poisoned(p.bytes).view(p.dtype.numpy).reshape(p.largest_shape)
                 for position, p in enumerate(self.artifact.constants)
                 if p.role == "prepared"
             }
@@ -122,7 +123,7 @@ class _Memory:
         match item.space:
             case "arena":
                 data = self._arena[item.position : item.position + item.bytes]
-                return data.view(item.dtype.numpy).reshape(item.shape)
+                return data.view(item.dtype.numpy).reshape(closed_shape(item.shape))
             case "input":
                 found: Array | None = self.inputs[item.position]
             case "constant":
@@ -130,7 +131,7 @@ class _Memory:
             case _:
                 found = self.outputs[item.position]
         assert found is not None, item
-        return found.reshape(item.shape)
+        return found.reshape(closed_shape(item.shape))
 
     def run(self, steps: Sequence[Step], checked: bool) -> EmulationReport:
         """Run steps one after the other; what was seen. Raises: EmulationFailed."""
