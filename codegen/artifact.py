@@ -10,7 +10,8 @@ thread_workspace_bytes` bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from ..tir.dim import Dim
@@ -25,13 +26,13 @@ if TYPE_CHECKING:  # what is only called needs no language
 
 @dataclass(frozen=True, slots=True)
 class ToldSize:
-    """A size that a call decides, and where the shapes of the inputs tell it: as the extent of an
-    axis of a parameter, by its position.
+    """A size that a call decides, and where the shapes of its arrays tell it: as the extent of an
+    axis of a parameter, by its position. parameter: None where the caller has to say it.
     """
 
     dim: Dim
-    parameter: int
-    axis: int
+    parameter: int | None
+    axis: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,14 @@ def parameters_of(func: PrimFunc) -> tuple[Parameter, ...]:
 
 
 def sizes_of(func: PrimFunc) -> tuple[ToldSize, ...]:
-    """The sizes that a call of a function decides, each where the first input tells it."""
+    """The sizes that a call of a function decides, each where the first parameter tells it."""
     places = [
         (dim, n, axis)
         for n, p in enumerate(func.parameters)
         for axis, dim in enumerate(p.buffer.dims)
     ]
-    found = (next(place for place in places if place[0] is dim) for dim in func.dims)
-    return tuple(ToldSize(dim, n, axis) for dim, n, axis in found if dim is not None)
+    first = {dim: (n, axis) for dim, n, axis in reversed(places)}
+    return tuple(ToldSize(dim, *first.get(dim, (None,))) for dim in func.dims)
 
 
 class HasParameters(Protocol):
@@ -121,7 +122,12 @@ class Entry:
     parameters: tuple[Parameter, ...]
     workspace_bytes: int = 0
     thread_workspace_bytes: int = 0
-    sizes: tuple[ToldSize, ...] = ()
+    sizes: tuple[ToldSize | int, ...] = ()
+
+    def at(self, values: Mapping[Dim, int]) -> Entry:
+        """The entry where the sizes that a call decides are known."""
+        sizes = (values[one.dim] if isinstance(one, ToldSize) else one for one in self.sizes)
+        return replace(self, sizes=tuple(sizes))
 
 
 @dataclass(frozen=True, slots=True)

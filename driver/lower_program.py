@@ -183,7 +183,9 @@ class _Joined:
         if kernel.prepare is not None:
             slices |= self._prepared_for(kernel.prepare, slices)
         arguments = tuple(slices[p.name] for p in kernel.run.parameters)
-        return replace(step, function=name, arguments=arguments)
+        known = dict(zip(kernel.func.dims, step.sizes, strict=True))
+        sizes = tuple(known[dim] for dim in kernel.run.dims)
+        return replace(step, function=name, arguments=arguments, sizes=sizes)
 
     def _prepared_for(self, prepare: PrimFunc, slices: Mapping[str, Slice]) -> dict[str, Slice]:
         """The prepared constants of a launch, by parameter name; shared where the same function

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from .dim import Dim
 from .errors import TilewrightError
@@ -171,17 +171,12 @@ class Size:
         return total
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SizeDim(Dim):
-    """A dim that others decide: an axis of `size` elements. There is one for each size."""
-
-    size: Size = field(kw_only=True)
-
-
 AnySize = int | Size
 Length = int | Dim | Size  # what the language takes for an axis
 
-_made: WeakValueDictionary[Size, SizeDim] = WeakValueDictionary()
+# the dim that stands for a size on an axis, one for each, and the size that each stands for
+_standing: WeakValueDictionary[Size, Dim] = WeakValueDictionary()
+_meant: WeakKeyDictionary[Dim, Size] = WeakKeyDictionary()
 
 
 def axis_of(size: AnySize) -> int | Dim:
@@ -199,22 +194,21 @@ def axis_of(size: AnySize) -> int | Dim:
             "elements.",
             code="size-axis",
         )
-    known = _made.get(size)
+    known = _standing.get(size)
     if known is None:
         name = "_".join(dict.fromkeys(dim.name for dim in size.dims))
         usual = size_in(size, {dim: dim.usual for dim in size.dims})
-        known = _made[size] = SizeDim(name, low=size.low, high=size.high, typical=usual, size=size)
+        known = Dim(name, low=size.low, high=size.high, typical=usual)
+        _standing[size], _meant[known] = known, size
     return known
 
 
 def size_of(extent: int | Dim) -> AnySize:
     """The size of an axis: what `axis_of` made it of."""
-    match extent:
-        case SizeDim():
-            return extent.size
-        case Dim():
-            return Size((((extent,), 1),), extent.low, extent.high)
-    return extent
+    if not isinstance(extent, Dim):
+        return extent
+    meant = _meant.get(extent)
+    return meant if meant is not None else Size((((extent,), 1),), extent.low, extent.high)
 
 
 def quotient(size: AnySize, divisor: AnySize) -> AnySize:

@@ -137,4 +137,5 @@ class CudaArtifact:
         return {
             name: shapes[free.index(size.parameter)][size.axis]
             for name, size in zip(self.run.sizes, self.sizes, strict=True)
+            if size.parameter is not None
         }

@@ -4,8 +4,11 @@ between fences, their reference in float64, and the bound on each element.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...runtime.machine.memory import process_memory
 from ...tir.analysis.specialise import specialise
+from ...tir.dim import Dim
 from ...tir.func import PrimFunc
 
 MOST_BYTES = 8 << 30  # and half of the memory that the process may take
@@ -14,19 +17,16 @@ _READ_BYTES = 8  # the number in float64
 _STORED_BYTES = 52  # the reference, the bound, the error, the ratio of both
 
 
-def checked_sizes(func: PrimFunc) -> tuple[PrimFunc, ...]:
-    """The function at the sizes at which its kernel is run: those that are usual, all as small as
-    can be, each as large as can be beside the smallest others, where that is not too large; itself
-    where no call decides any.
+def checked_sizes(func: PrimFunc) -> tuple[Mapping[Dim, int], ...]:
+    """The sizes at which the kernel of a function is run: those that are usual, all as small as can
+    be, each as large as can be beside the smallest others, where that is not too large.
     """
-    if not func.dims:
-        return (func,)
     least = {dim: dim.low for dim in func.dims}
     chosen = [{dim: dim.usual for dim in func.dims}, least]
     chosen += [{**least, dim: dim.high} for dim in func.dims]
-    distinct = [sizes for n, sizes in enumerate(chosen) if sizes not in chosen[:n]]
-    made = tuple(specialise(func, sizes) for sizes in distinct)
-    return made[:1] + tuple(one for one in made[1:] if unchecked_because(one) is None)
+    usual, *others = [sizes for n, sizes in enumerate(chosen) if sizes not in chosen[:n]]
+    fitting = (sizes for sizes in others if unchecked_because(specialise(func, sizes)) is None)
+    return (usual, *fitting)
 
 
 def unchecked_because(func: PrimFunc) -> str | None:

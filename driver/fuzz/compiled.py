@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...codegen.artifact import Entry, Parameter
+from ...codegen.artifact import Entry, Parameter, ToldSize
 from ...codegen.c.build import entry
 from ...codegen.c.emit import emit_function
 from ...codegen.c.externs import with_externs
@@ -133,7 +133,11 @@ def _call(
 
 def _shape(output: Parameter, what: Entry, values: Mapping[str, Array]) -> tuple[int, ...]:
     """The shape of an output beside these inputs."""
-    told = {s.dim: values[what.parameters[s.parameter].name].shape[s.axis] for s in what.sizes}
+    told = {
+        size.dim: values[what.parameters[size.parameter].name].shape[size.axis]
+        for size in what.sizes
+        if isinstance(size, ToldSize) and size.parameter is not None
+    }
     return shape_in(output.shape, told)
 
 

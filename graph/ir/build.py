@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..errors import ModelError
 from ..ops.base import Operator
@@ -74,6 +74,15 @@ class GraphBuilder:
         if isinstance(node.op, SizeValues):
             self.sizes[node.outputs[0]] = node.op
         self.nodes.append(node)
+
+    def drop_unread_sizes(self, outputs: Iterable[str]) -> None:
+        """Remove the nodes that say what sizes are and that nobody reads."""
+        read = {value for node in self.nodes for value in node.inputs} | set(outputs)
+        self.nodes = [
+            node
+            for node in self.nodes
+            if not isinstance(node.op, SizeValues) or node.outputs[0] in read
+        ]
 
     def fresh(self, base: str) -> str:
         """A name that no value has: `base`, or `base` with _1, _2 appended."""

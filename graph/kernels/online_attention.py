@@ -141,7 +141,7 @@ def as_online(fused: FusedKernel) -> FusedKernel | None:
     """
     first, *rest = fused.steps
     op = first.op
-    if type(op) is not Attention or not fused.result.elements:
+    if type(op) is not Attention or fused.result.elements == 0:
         return None
     types = fused.types
     _, _, rows, _ = op.query.shape(types[first.inputs[0]].shape)

@@ -171,7 +171,7 @@ def as_winograd(fused: FusedKernel, results: int = 2) -> FusedKernel | None:
     op = first.op
     if type(op) is not Conv or not fused.operands[first.inputs[1]].constant:
         return None
-    if not _is_plain(op, fused.operands[first.inputs[1]].type) or not fused.result.elements:
+    if not _is_plain(op, fused.operands[first.inputs[1]].type) or fused.result.elements == 0:
         return None
     values = {field.name: getattr(op, field.name) for field in fields(op)}
     return replace(

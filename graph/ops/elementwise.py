@@ -120,10 +120,8 @@ def broadcast(operator: Operator, types: tuple[TensorType, ...]) -> TensorType:
     for axis in range(-rank, 0):
         sizes = {type_.shape[axis] for type_ in types if type_.rank >= -axis} - {1}
         if len(sizes) > 1:
-            distinct = sorted(sizes, key=str)
-            problem = (
-                f"shapes do not broadcast: axis {axis} has sizes {distinct} in {listed(types)}"
-            )
+            distinct = f"{sorted(sizes, key=str)} in {listed(types)}"
+            problem = f"shapes do not broadcast: axis {axis} has sizes {distinct}"
             refuse(operator, problem, code="op-broadcast")
         shape.append(sizes.pop() if sizes else 1)
     return TensorType(types[0].dtype, tuple(shape))

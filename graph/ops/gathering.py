@@ -155,7 +155,7 @@ def _check_indices(operator: Operator, types: tuple[TensorType, ...]) -> None:
 
 def _check_source(operator: Operator, types: tuple[TensorType, ...], sizes: Shape) -> None:
     """Refuse indices into an axis without elements, where there are any."""
-    if 0 in sizes and types[1].elements:
+    if 0 in sizes and types[1].elements != 0:
         refuse(operator, f"{types[1]} has indices into no elements", code="gather-empty")
 
 

@@ -99,7 +99,7 @@ def _spelled(graph: Graph) -> Iterator[_Spelled]:
             continue
         softmax, guard = _softmax(graph, makers, node.inputs[0])
         scores = _scores(graph, makers, softmax.inputs[0]) if softmax is not None else None
-        if softmax is None or scores is None or not graph.types[softmax.outputs[0]].elements:
+        if softmax is None or scores is None or graph.types[softmax.outputs[0]].elements == 0:
             continue
         inside = {*scores.inside, *guard, softmax.outputs[0], node.inputs[0], node.outputs[0]}
         inner = inside - {node.outputs[0]}

@@ -95,6 +95,8 @@ class _Walk:
 
 def _before(graph: Graph, node: GraphNode, walk: _Walk, scaled: bool) -> _Walk | None:
     """What a node made `walk` of; None where it does more than move or scale."""
+    if not node.inputs:
+        return None
     source = node.inputs[0]
     shape = graph.types[source].shape
     match node.op:

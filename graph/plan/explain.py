@@ -86,7 +86,7 @@ def _moves(planned: Planned) -> Iterator[str]:
         names.setdefault(root, []).append(value)
     for part in (part for decision in planned.decisions for part in decision.chosen.parts):
         stored = part.group.outputs[0]
-        if graph.types[stored].elements and _only_moves(part):
+        if graph.types[stored].elements != 0 and _only_moves(part):
             yield (
                 f"moves: {part.group.nodes[-1].title}: {megabytes(graph.types[stored].bytes)}, "
                 f"{part.kernel.price}; because {_wanted(graph, names[stored])}"

@@ -86,9 +86,8 @@ def _sizes(graph: Graph, inputs: Mapping[str, Array]) -> dict[Dim, int]:
     """The sizes that the inputs tell; of what none tells the least one."""
     found = {dim: dim.low for dim in graph.dims}
     for name in reversed(graph.inputs):
-        for size, number in zip(
-            graph.types[name].shape, inputs[name].shape if name in inputs else (), strict=False
-        ):
+        shape = inputs[name].shape if name in inputs else ()
+        for size, number in zip(graph.types[name].shape, shape, strict=False):
             if isinstance(size, Size) and size.dim is not None:
                 found[size.dim] = number
     return found

@@ -252,10 +252,12 @@ def _axis_names(element: Callable[..., object], rank: int, name: str) -> list[st
     return hints
 
 
-def func(*tensors: Tensor, name: str) -> PrimFunc:
+def func(*tensors: Tensor, name: str, sizes: Iterable[Dim] = ()) -> PrimFunc:
     """The PrimFunc that computes the last tensors from the first.
 
     tensors: the placeholders in the order of the call, then the outputs (those made by te.compute).
+    sizes: dims that no input tells: a call has to say them. Only a program of several functions
+    makes such calls.
     Tensors in between that are not listed become intermediates. Names are made unique by appending
     _1, _2.
     Raises: IRError when an output reads a placeholder that is not listed, an input stands after an
@@ -291,8 +293,15 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
                 ),
             )
     check_symbols(name, order)
-    check_dims(name, inputs, (e for made in order for e in _sizes(made)))
-    return assemble(name, inputs, outputs, order)
+    said = tuple(sizes)
+    check_dims(name, inputs, (e for made in order for e in _sizes(made) if e not in said))
+    return assemble(name, inputs, outputs, order, said)
+
+
+def dims_of_tensors(*tensors: Tensor) -> tuple[Dim, ...]:
+    """The dims that the computations behind tensors mention, each once."""
+    found = (e for made in _definition_order(tensors) for e in _sizes(made))
+    return tuple(dict.fromkeys(e for e in found if isinstance(e, Dim)))
 
 
 def _sizes(made: Computation) -> Iterator[Extent]:

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from ....runtime.files.regular_file import open_regular
 from ....tir.errors import InternalError
+from ....tir.sizes import SizeError
 from ...errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOperator
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode
@@ -156,6 +158,7 @@ class _Importer:
             raise ModelError(
                 f"model: outputs are {list(outputs)}; expected distinct names.", code="onnx-outputs"
             )
+        self.builder.drop_unread_sizes(outputs)
         return self.builder.finish(outputs)
 
     def _check_header(self) -> None:
@@ -244,6 +247,9 @@ class _Importer:
             raise ModelError(f"model: {reader.title} has no output.", code="onnx-no-output")
         try:
             result = rule.build(reader)
+            if isinstance(result, np.ndarray) and result.dtype == object:
+                reader.define_sizes(proto.output[0], result.astype(object))
+                return
             if not isinstance(result, tuple | Several):
                 self.builder.constant(proto.output[0], result)
                 return
@@ -256,6 +262,12 @@ class _Importer:
                 reader.check_present(inputs)
                 if output:
                     reader.define(GraphNode(op, inputs, (output,), proto.name))
+        except SizeError as error:
+            raise ModelError(
+                f"model: {reader.title} needs a number: {error.message}",
+                code="onnx-open-size",
+                hints=("shapes={...} gives a size that is a number.",),
+            ) from error
         except ModelError as error:
             if reader.title not in error.message:
                 error.where = error.where or f"in {reader.title}"

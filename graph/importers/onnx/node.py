@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto
 
-from ....tir.sizes import closed_shape
+from ....graph.importers.onnx.size_arithmetic import SizeArray, sizes_of
+from ....graph.ops.size_values import SizeValues
+from ....tir.sizes import closed_shape, largest
 from ...errors import ModelError
 from ...ir.build import GraphBuilder
 from ...ir.ir import GraphNode
@@ -103,14 +105,26 @@ class NodeReader:
         for output, type_ in zip(node.outputs, types, strict=True):
             checked_type(f"value '{output}'", type_.dtype, type_.shape, self.tensors.limits)
         known = self.builder.constants
+        values = sizes_of(node, self.builder)
+        if values is not None:
+            self.define_sizes(node.outputs[0], values)
+            return
         operands = [array_of(known[value]) for value in node.inputs if value in known]
-        small = all(t.elements <= SHAPE_ELEMENTS and not t.is_float for t in types)
+        small = all(largest(t.elements) <= SHAPE_ELEMENTS and not t.is_float for t in types)
         few = sum(array.size for array in operands) <= OPERAND_ELEMENTS
         if small and few and operands and len(operands) == len(node.inputs):
             for output, array in zip(node.outputs, apply(node.op, *operands), strict=True):
                 self.builder.constant(output, owned(array))
         else:
             self.builder.add_node(node)
+
+    def define_sizes(self, name: str, values: SizeArray) -> None:
+        """Add integers that the model computes with, of which a run may decide some."""
+        if all(isinstance(value, int) for value in values.reshape(-1).tolist()):
+            self.builder.constant(name, owned(values.astype(np.int64)))
+        else:
+            op = SizeValues(tuple(values.reshape(-1).tolist()), values.shape)
+            self.builder.add_node(GraphNode(op, (), (name,), self.proto.name))
 
     def constant(self, position: int, most: int = 1 << 20) -> Array:
         """The elements of a constant input, at most `most`.
@@ -121,7 +135,7 @@ class NodeReader:
         constant = self.builder.constants.get(name)
         if constant is None:
             raise NotSupported(f"input '{name}' is not a constant")
-        if self.builder.types[name].elements > most:
+        if largest(self.builder.types[name].elements) > most:
             raise ModelError(
                 f"model: input '{name}' of {self.title} has {self.builder.types[name].elements} "
                 "elements; "

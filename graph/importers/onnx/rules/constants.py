@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from .....graph.importers.onnx.size_arithmetic import as_sizes
 from .....tir.sizes import closed_shape
 from ....errors import ModelError
 from ....types import Array, Splat, TensorType, frozen
@@ -45,11 +46,11 @@ def _constant_of_shape(node: NodeReader) -> Result:
 def _shape(node: NodeReader) -> Result:
     shape = node.type(0).shape
     span = slice(node.integer("start", 0), node.integer("end", len(shape)))
-    return frozen(np.asarray(shape[span], dtype=np.int64))
+    return as_sizes(shape[span], (len(shape[span]),))
 
 
 def _size(node: NodeReader) -> Result:
-    return frozen(np.asarray(node.type(0).elements, dtype=np.int64))
+    return as_sizes((node.type(0).elements,), ())
 
 
 def _range(node: NodeReader) -> Result:

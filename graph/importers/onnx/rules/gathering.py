@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .....tir.sizes import AnySize, Size, closed, closed_shape, product_of
+from .....tir.sizes import AnySize, Size, closed, closed_shape, largest, product_of
 from ....errors import ModelError
 from ....ops import gathering
 from ....ops.base import normal_axis
@@ -72,7 +72,7 @@ def _constant_indices(node: NodeReader, open_sizes: AnySize | Shape) -> Array | 
     type_ = node.type(1)
     if constant is None or not np.issubdtype(type_.dtype, np.integer):
         return None
-    if type_.elements > _CHECKED:
+    if largest(type_.elements) > _CHECKED:
         return None
     indices = array_of(constant).astype(np.int64)
     if isinstance(open_sizes, Size) and not (indices < 0).any():
