@@ -26,7 +26,7 @@ from ..tir.program.program import (
     Sync,
 )
 from ..tir.program.steps_at import steps_at
-from ..tir.sizes import shape_in
+from ..tir.sizes import dims_in, shape_in
 from ..tir.target.target import Target
 from .artifact import Entry, Parameter
 
@@ -61,7 +61,6 @@ class Scratch:
 class EmittedProgram(ABC):
     """A model as a back end wrote it: what a run takes, gives and does.
 
-    dims: the sizes that a run decides, which the shapes of its inputs tell.
     constants: all of them; role "constant" (bound at build) or "prepared" (computed by `prepare`).
     read: the positions of those that a run reads. body: what a run does; slices of the space
     "constant" count in `constants`. prepare: launches that compute the prepared constants, once, in
@@ -70,7 +69,6 @@ class EmittedProgram(ABC):
 
     name: str
     target: Target
-    dims: tuple[Dim, ...] = ()
     inputs: tuple[Parameter, ...]
     constants: tuple[Parameter, ...]
     read: tuple[int, ...]
@@ -85,6 +83,11 @@ class EmittedProgram(ABC):
         """The parameters of what a launch of `function` runs; KeyError where there is none. A
         launch hands it slices for these first.
         """
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The sizes that a run decides: those of the inputs, in their order."""
+        return dims_in(size for parameter in self.inputs for size in parameter.shape)
 
     def at(self, values: Mapping[Dim, int]) -> Self:
         """What it takes, gives and does at these sizes."""

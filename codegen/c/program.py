@@ -101,7 +101,6 @@ def emit_program(
         name=program.name,
         symbol=program_symbol(program.name),
         target=using(target, *program.functions),
-        dims=program.dims,
         inputs=parameters_with("input", program.inputs),
         constants=constant_parameters(program),
         read=constants_of(program.body),
