@@ -67,8 +67,8 @@ def tensor_to_json(tensor: ProgramTensor) -> Json:
 
 def tensor_from_json(data: Reader, dims: Dims = NO_DIMS) -> ProgramTensor:
     """The tensor that `tensor_to_json` wrote. Raises: IRError."""
-    shape = shape_from_json(data["shape"], dims)
-    return ProgramTensor(data["name"].text(), data["dtype"].dtype(), shape)
+    name, kind = data["name"].text(), data["dtype"].dtype()
+    return ProgramTensor(name, kind, shape_from_json(data["shape"], dims))
 
 
 def step_to_json(step: Step) -> Json:
