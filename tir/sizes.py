@@ -29,7 +29,7 @@ class SizeError(TilewrightError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Quotient:
+class DividedSize:
     """`size` divided by `divisor`, rounded down."""
 
     size: Size
@@ -40,7 +40,7 @@ class Quotient:
 
 
 @dataclass(frozen=True, slots=True)
-class Extreme:
+class ExtremeSize:
     """The least, or the greatest, of two sizes or more."""
 
     sizes: tuple[int | Size, ...]
@@ -50,7 +50,7 @@ class Extreme:
         return f"{'max' if self.greatest else 'min'}({', '.join(map(str, self.sizes))})"
 
 
-Atom = Dim | Quotient | Extreme
+Atom = Dim | DividedSize | ExtremeSize
 Monomial = tuple[Atom, ...]  # a product, in the order of the texts of its factors
 
 
@@ -143,9 +143,9 @@ class Size:
                 match atom:
                     case Dim():
                         found[atom] = None
-                    case Quotient():
+                    case DividedSize():
                         found |= dict.fromkeys(atom.size.dims)
-                    case Extreme():
+                    case ExtremeSize():
                         found |= dict.fromkeys(dims_in(atom.sizes))
         return tuple(found)
 
@@ -237,7 +237,7 @@ def quotient(size: AnySize, divisor: AnySize) -> AnySize:
     low, high = left.low // divisor, left.high // divisor
     if low == high:
         return moved + low
-    return moved + _size((((Quotient(left, divisor),), 1),))
+    return moved + _size((((DividedSize(left, divisor),), 1),))
 
 
 def least(*sizes: AnySize) -> AnySize:
@@ -323,9 +323,9 @@ def _replaced(atom: Atom, values: Mapping[Dim, AnySize]) -> AnySize:
     match atom:
         case Dim():
             return values[atom] if atom in values else size_of(atom)
-        case Quotient():
+        case DividedSize():
             return quotient(substituted(atom.size, values), atom.divisor)
-        case Extreme():
+        case ExtremeSize():
             return _extreme([substituted(s, values) for s in atom.sizes], greatest=atom.greatest)
 
 
@@ -379,9 +379,9 @@ def _bounds(atom: Atom) -> Interval:
     match atom:
         case Dim():
             return atom.low, atom.high
-        case Quotient():
+        case DividedSize():
             return atom.size.low // atom.divisor, atom.size.high // atom.divisor
-        case Extreme():
+        case ExtremeSize():
             choose: Callable[[Iterable[int]], int] = max if atom.greatest else min
             spans = [interval(size) for size in atom.sizes]
             return choose(low for low, _ in spans), choose(high for _, high in spans)
@@ -415,16 +415,16 @@ def _extreme(sizes: Iterable[AnySize], *, greatest: bool) -> AnySize:
         kept.append(size)
     if len(kept) == 1:
         return kept[0]
-    return _size((((Extreme(tuple(sorted(kept, key=str)), greatest),), 1),))
+    return _size((((ExtremeSize(tuple(sorted(kept, key=str)), greatest),), 1),))
 
 
 def _expression(atom: Atom) -> Expr:
     match atom:
         case Dim():
             return atom
-        case Quotient():
+        case DividedSize():
             return floordiv(atom.size.expression, index(atom.divisor))
-        case Extreme():
+        case ExtremeSize():
             first, *rest = (as_expression(size) for size in atom.sizes)
             for item in rest:
                 first = Max(first, item) if atom.greatest else Min(first, item)

@@ -57,8 +57,7 @@ def export_texts(
     them. sums: of the 64-bit words of the weights: the sum, and the sum of the running sums.
     """
     name, title = mangle(artifact.name), f"{comment(artifact.name)} for {artifact.target}"
-    offsets, weights = weight_offsets(artifact)
-    names = _argument_names(artifact)
+    (offsets, weights), names = weight_offsets(artifact), _argument_names(artifact)
     inputs = [
         f"const {C.type_of(p.dtype)} *{n}" for p, n in zip(artifact.inputs, names, strict=False)
     ]

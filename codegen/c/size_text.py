@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...tir.dim import Dim
-from ...tir.sizes import AnySize, Atom, Extreme, Quotient, Size
+from ...tir.sizes import AnySize, Atom, DividedSize, ExtremeSize, Size
 from ..text.names import mangle
 
 
@@ -37,12 +37,12 @@ def _factor(atom: Atom, names: Mapping[Dim, str]) -> str:
     match atom:
         case Dim():
             return names[atom]
-        case Quotient():
+        case DividedSize():
             text, by = f"({size_text(atom.size, names)})", atom.divisor
             if atom.size.low >= 0:
                 return f"({text} / {by})"
             return f"(({text} - (({text} % {by} + {by}) % {by})) / {by})"
-        case Extreme():
+        case ExtremeSize():
             sign = ">" if atom.greatest else "<"
             first, *rest = (f"({size_text(size, names)})" for size in atom.sizes)
             for other in rest:

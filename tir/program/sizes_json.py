@@ -10,8 +10,8 @@ from ..json_reader import LARGEST_SIZE, Json, Reader
 from ..sizes import (
     AnySize,
     Atom,
-    Extreme,
-    Quotient,
+    DividedSize,
+    ExtremeSize,
     Size,
     greatest,
     largest,
@@ -98,9 +98,9 @@ def _factor_to_json(atom: Atom) -> Json:
     match atom:
         case Dim():
             return atom.name
-        case Quotient():
+        case DividedSize():
             return {"quotient": size_to_json(atom.size), "divisor": atom.divisor}
-        case Extreme():
+        case ExtremeSize():
             kind = "greatest" if atom.greatest else "least"
             return {kind: [size_to_json(size) for size in atom.sizes]}
 

@@ -85,10 +85,8 @@ def _check_names(declared: Sequence[Declared], given: Shapes) -> None:
     inputs = [item.name for item in declared]
     symbols = [symbol.name for item in declared for symbol in _symbols(item)]
     for name, size in given.items():
-        known = symbols if isinstance(size, int) else [*inputs, *symbols]
-        if name in (symbols if isinstance(size, int) else inputs):
-            continue
-        if name in symbols and _is_range(size):
+        known = symbols if isinstance(size, int) else inputs
+        if name in known or (name in symbols and _is_range(size)):
             continue
         kind = "symbol" if isinstance(size, int) else "input"
         if name in symbols:

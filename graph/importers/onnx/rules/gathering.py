@@ -16,7 +16,7 @@ from ....ops.movement import Reshape
 from ....types import Array, Shape, array_of
 from ..node import NodeReader
 from .rule import ImportRule, Result
-from .slicing import Walk, add, part_of
+from .slicing import AxisWalk, add, part_of
 
 _CHECKED = 1 << 24  # indices, at most, that are checked while a model is read
 
@@ -28,7 +28,7 @@ def _gather(node: NodeReader) -> Result:
     walk = None if indices is None else _even_steps(indices)
     if indices is None or walk is None:
         return gathering.Gather(axis), node.inputs
-    taken = add(node, part_of(node.value(0), shape, {axis: Walk.along(walk)}))
+    taken = add(node, part_of(node.value(0), shape, {axis: AxisWalk.along(walk)}))
     return Reshape((*shape[:axis], *indices.shape, *shape[axis + 1 :])), (taken,)
 
 
@@ -57,7 +57,7 @@ def _gather_nd(node: NodeReader) -> Result:
     joined = (product_of(sizes), *rest)
     rows = node.emit(Reshape(joined), node.value(0))
     return Reshape((*places.shape, *rest)), (
-        add(node, part_of(rows, joined, {0: Walk.along(walk)})),
+        add(node, part_of(rows, joined, {0: AxisWalk.along(walk)})),
     )
 
 

@@ -21,7 +21,7 @@ MODES: dict[str, slicing.PadMode] = {mode: mode for mode in get_args(slicing.Pad
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class AxisWalk:
     """The places start, start + step, ... of an axis, `size` of them."""
 
     start: AnySize
@@ -29,15 +29,15 @@ class Walk:
     step: int = 1
 
     @staticmethod
-    def along(places: range) -> Walk:
+    def along(places: range) -> AxisWalk:
         """The places of a range."""
-        return Walk(places.start if len(places) else 0, len(places), places.step)
+        return AxisWalk(places.start if len(places) else 0, len(places), places.step)
 
 
-def part_of(value: str, shape: Shape, walks: Mapping[int, Walk]) -> Application:
+def part_of(value: str, shape: Shape, walks: Mapping[int, AxisWalk]) -> Application:
     """A Slice of `value` that goes `walks` along the axes that they name."""
-    walked = [walks.get(axis, Walk(0, size)) for axis, size in enumerate(shape)]
-    if all(walk == Walk(0, size) for walk, size in zip(walked, shape, strict=True)):
+    walked = [walks.get(axis, AxisWalk(0, size)) for axis, size in enumerate(shape)]
+    if all(walk == AxisWalk(0, size) for walk, size in zip(walked, shape, strict=True)):
         return Identity(), (value,)
     starts, sizes = tuple(w.start for w in walked), tuple(w.size for w in walked)
     return slicing.Slice(starts, sizes, tuple(w.step for w in walked)), (value,)
@@ -62,7 +62,7 @@ def surrounded(
         )
     sides = enumerate(zip(shape, before, after, strict=True))
     kept = {
-        d: Walk(max(0, -first), size + min(0, last) - max(0, -first))
+        d: AxisWalk(max(0, -first), size + min(0, last) - max(0, -first))
         for d, (size, first, last) in sides
     }
     op, inputs = part_of(value, shape, kept)
@@ -114,11 +114,11 @@ def _slice(node: NodeReader) -> Result:
     return part_of(node.value(0), shape, walks)
 
 
-def _walk(start: AnySize, end: AnySize, step: int, size: AnySize) -> Walk:
+def _walk(start: AnySize, end: AnySize, step: int, size: AnySize) -> AxisWalk:
     """What a slice from `start` to `end` takes of an axis. Raises: SizeError."""
     if is_closed((start, end, size)):
         places = slice(closed(start), closed(end), step).indices(closed(size))
-        return Walk.along(range(*places))
+        return AxisWalk.along(range(*places))
     if step < 0:
         raise SizeError(
             f"sizes: an axis of {size} elements is walked backwards; expected a size that is a "
@@ -126,7 +126,7 @@ def _walk(start: AnySize, end: AnySize, step: int, size: AnySize) -> Walk:
             code="size-backwards",
         )
     first, last = (greatest(0, least(_from_front(place, size), size)) for place in (start, end))
-    return Walk(first, -(greatest(0, last - first) * -1 // step), step)
+    return AxisWalk(first, -(greatest(0, last - first) * -1 // step), step)
 
 
 def _from_front(place: AnySize, size: AnySize) -> AnySize:
@@ -153,7 +153,7 @@ def _split(node: NodeReader) -> Result:
             code="onnx-split",
         )
     ends = np.cumsum(sizes).tolist()
-    walks = [Walk(end - size, size) for end, size in zip(ends, sizes, strict=True)]
+    walks = [AxisWalk(end - size, size) for end, size in zip(ends, sizes, strict=True)]
     return Several(tuple(part_of(node.value(0), type_.shape, {axis: w}) for w in walks))
 
 

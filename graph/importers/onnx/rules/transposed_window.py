@@ -9,7 +9,7 @@ from ....ops.movement import Reshape, Transpose
 from ....ops.slicing import Spread
 from ..node import NodeReader, NotSupported
 from .rule import ImportRule, Result
-from .slicing import Walk, add, part_of, surrounded
+from .slicing import AxisWalk, add, part_of, surrounded
 from .window import WINDOW
 
 
@@ -46,7 +46,7 @@ def _conv_transpose(node: NodeReader) -> Result:
     spread = node.emit(Spread((1, 1, *strides)), node.value(0))
     padded = add(node, surrounded(node, spread, before, (0, 0, *after)))
     mirrored = {
-        axis: Walk.along(range(size - 1, -1, -1))
+        axis: AxisWalk.along(range(size - 1, -1, -1))
         for axis, size in enumerate(weights_shape)
         if axis > 1
     }
