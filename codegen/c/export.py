@@ -127,8 +127,8 @@ def _argument_names(artifact: ProgramArtifact) -> list[str]:
     names = CNames()
     for taken in ("model", "scratch", "threads", "weights", "args", "own"):
         names.fresh(taken)
-    named = [*artifact.inputs, *artifact.outputs, *artifact.dims]
-    return [names.fresh(one.name) for one in named]
+    wanted = [parameter.name for parameter in (*artifact.inputs, *artifact.outputs)]
+    return [names.fresh(name) for name in (*wanted, *(dim.name for dim in artifact.dims))]
 
 
 def _described(artifact: ProgramArtifact, names: Sequence[str]) -> list[str]:

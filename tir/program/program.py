@@ -21,7 +21,7 @@ from ..dim import Dim
 from ..dtype import DType
 from ..errors import IRError, known_names
 from ..index_check import IndexCheck
-from ..sizes import AnySize, dims_in, largest, product_of, size_of, substituted
+from ..sizes import AnySize, dims_in, interval, largest, product_of
 from ..text.display import printable
 from .touched_memory import TouchedMemory
 
@@ -360,13 +360,24 @@ def _effects(functions: Mapping[str, PrimFunc], step: Launch | Copy) -> Effects:
             code="program-arguments",
         )
     if len(func.dims) != len(step.sizes):
+        named = ", ".join(dim.name for dim in func.dims) or "none"
+        got = ", ".join(map(str, step.sizes)) or "none"
         raise IRError(
-            f"program: '{step.function}' takes {len(func.dims)} sizes; got {len(step.sizes)}.",
+            f"program: '{step.function}' takes the sizes {named}; got {got}.",
             code="program-sizes",
         )
+    for dim, size in zip(func.dims, step.sizes, strict=True):
+        low, high = interval(size)
+        if not dim.low <= low <= high <= dim.high:
+            raise IRError(
+                f"program: '{step.function}' takes a size '{dim.name}' of {dim.low} to {dim.high}; "
+                f"got {size}, which is {low} to {high}.",
+                code="program-size-bounds",
+            )
     values = dict(zip(func.dims, step.sizes, strict=True))
     for parameter, argument in zip(func.parameters, step.arguments, strict=True):
-        wanted = product_of(substituted(size_of(e), values) for e in parameter.buffer.extents)
+        extents = parameter.buffer.extents
+        wanted = product_of(values[e] if isinstance(e, Dim) else e for e in extents)
         if parameter.dtype != argument.dtype or wanted != product_of(argument.shape):
             raise IRError(
                 f"program: '{step.function}' takes '{parameter.name}' of {wanted} x "

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tilewright.tir.dim import Dim
 from tilewright.tir.dtype import FLOAT32, INT32, UINT64
 from tilewright.tir.errors import IRError
 from tilewright.tir.index_check import IndexCheck
@@ -20,6 +21,7 @@ from tilewright.tir.program.program import (
     place_syncs,
     verify_program,
 )
+from tilewright.tir.sizes import size_of
 from tilewright.tir.te import te
 
 from ...checked_program import BYTES, embedding, word
@@ -129,9 +131,12 @@ def test_a_launch_knows_the_sizes_of_its_function() -> None:
     launch = Launch("twice", (piece("arena", 0), piece("arena", 1)))
     program = replace(tiny(), functions=(*tiny().functions, func), body=(launch,))
     assert refused(program) == (
-        "IRError: program: a call decides the size 'n' of 'twice'; expected a function of numbers: "
-        "a slice has one shape. [program-sizes]\n"
-        "  Hint: specialise(func, sizes) gives the function of one choice of sizes."
+        "IRError: program: 'twice' takes the sizes n; got none. [program-sizes]"
+    )
+    body = (replace(launch, sizes=(size_of(Dim("m", low=1, high=8)),)),)
+    assert refused(replace(program, body=body)) == (
+        "IRError: program: 'twice' takes a size 'n' of 1 to 6; got m, which is 1 to 8. "
+        "[program-size-bounds]"
     )
 
 
