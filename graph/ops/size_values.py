@@ -1,4 +1,4 @@
-"""SizeValues: sizes that a run decides, as integers in a tensor."""
+"""Integers that sizes of a run decide: the sizes themselves, and ranges between them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...tir.expr import Expr
-from ...tir.sizes import as_expression, closed_shape
+from ...tir.sizes import AnySize, as_expression, closed, closed_shape
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Shape, TensorType
@@ -41,3 +41,25 @@ class SizeValues(Operator):
             return found
 
         return (te.compute(self.shape, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRange(Operator):
+    """The int64 vector start, start + step, ... of `count` elements."""
+
+    start: AnySize
+    count: AnySize
+    step: int = 1
+
+    role = OperatorRole.GENERAL
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 0, 0)
+        return (TensorType("int64", (self.count,)),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (closed(self.start) + self.step * np.arange(closed(self.count), dtype=np.int64),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        start = as_expression(self.start)
+        return (te.compute((self.count,), lambda i: start + i * self.step, name=name),)

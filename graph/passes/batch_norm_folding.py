@@ -91,6 +91,8 @@ def _chain(
 
 def _affine(graph: Graph, node: GraphNode) -> ChannelAffine | None:
     """What `node` does per channel; None when it does something else."""
+    if not node.inputs:
+        return None
     x = graph.types[node.inputs[0]]
     if 0 in x.shape:
         return None

@@ -10,8 +10,9 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto
 
 from ....graph.importers.onnx.size_arithmetic import SizeArray, sizes_of
+from ....graph.ir.at_sizes import has_sizes
 from ....graph.ops.size_values import SizeValues
-from ....tir.sizes import closed_shape, largest
+from ....tir.sizes import AnySize, closed_shape, largest
 from ...errors import ModelError
 from ...ir.build import GraphBuilder
 from ...ir.ir import GraphNode
@@ -107,23 +108,30 @@ class NodeReader:
         known = self.builder.constants
         values = sizes_of(node, self.builder)
         if values is not None:
-            self.define_sizes(node.outputs[0], values)
+            self.define_sizes(node.outputs[0], values, types[0].dtype)
             return
         operands = [array_of(known[value]) for value in node.inputs if value in known]
         small = all(largest(t.elements) <= SHAPE_ELEMENTS and not t.is_float for t in types)
         few = sum(array.size for array in operands) <= OPERAND_ELEMENTS
-        if small and few and operands and len(operands) == len(node.inputs):
+        if (
+            small
+            and few
+            and operands
+            and len(operands) == len(node.inputs)
+            and not has_sizes(node.op)
+        ):
             for output, array in zip(node.outputs, apply(node.op, *operands), strict=True):
                 self.builder.constant(output, owned(array))
         else:
             self.builder.add_node(node)
 
-    def define_sizes(self, name: str, values: SizeArray) -> None:
+    def define_sizes(self, name: str, values: SizeArray, dtype: str = "int64") -> None:
         """Add integers that the model computes with, of which a run may decide some."""
-        if all(isinstance(value, int) for value in values.reshape(-1).tolist()):
-            self.builder.constant(name, owned(values.astype(np.int64)))
+        listed = values.reshape(-1).tolist()
+        if all(isinstance(value, int) for value in listed):
+            self.builder.constant(name, owned(values.astype(dtype)))
         else:
-            op = SizeValues(tuple(values.reshape(-1).tolist()), values.shape)
+            op = SizeValues(tuple(listed), values.shape)
             self.builder.add_node(GraphNode(op, (), (name,), self.proto.name))
 
     def constant(self, position: int, most: int = 1 << 20) -> Array:
@@ -178,6 +186,14 @@ class NodeReader:
                 code="onnx-input-list",
             )
         return tuple(int(size) for size in array)
+
+    def size(self, position: int) -> AnySize:
+        """A known input that is one integer, which a run may decide.
+
+        Raises: ModelError when it is not.
+        """
+        known = self.builder.sizes.get(self.value(position))
+        return known.values[0] if known is not None else self.whole(position)
 
     def integer(self, name: str, default: int | None = None) -> int:
         """An integer attribute."""

@@ -58,7 +58,11 @@ def sizes_of(node: GraphNode, builder: GraphBuilder) -> SizeArray | None:
         made = found(node.op, *operands)
     except SizeError:
         return None  # it is computed when the model runs
-    return as_sizes(tuple(made.flat), made.shape)
+    listed = made.reshape(-1).tolist()
+    kind = node.infer(builder.types)[0].dtype
+    if kind != "int64" and any(isinstance(value, Size) for value in listed):
+        return None
+    return as_sizes(tuple(listed), made.shape)
 
 
 def _is_small(type_: TensorType) -> bool:

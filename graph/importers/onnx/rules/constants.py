@@ -7,8 +7,10 @@ from typing import NoReturn
 
 import numpy as np
 
+from .....graph.importers.onnx.node import NotSupported
 from .....graph.importers.onnx.size_arithmetic import as_sizes
-from .....tir.sizes import closed_shape
+from .....graph.ops.size_values import SizeRange
+from .....tir.sizes import Size, closed_shape, greatest
 from ....errors import ModelError
 from ....types import Array, Splat, TensorType, frozen
 from ..limits import checked_type
@@ -54,6 +56,9 @@ def _size(node: NodeReader) -> Result:
 
 
 def _range(node: NodeReader) -> Result:
+    found = _open_range(node)
+    if found is not None:
+        return found, ()
     given = [node.constant(position) for position in range(3)]
     if any(array.size != 1 or array.dtype.kind not in "iuf" for array in given):
         _refuse_range(node, given)
@@ -66,6 +71,16 @@ def _range(node: NodeReader) -> Result:
     type_ = checked_type(what, start.dtype.name, (count,), node.tensors.limits)
     node.tensors.account.compute(what, type_)
     return frozen((start + np.arange(count) * step).astype(start.dtype).reshape(count))
+
+
+def _open_range(node: NodeReader) -> SizeRange | None:
+    """A range of integers of which a run decides an end; None for another one."""
+    if all(node.value(position) not in node.builder.sizes for position in range(3)):
+        return None
+    start, limit, step = (node.size(position) for position in range(3))
+    if isinstance(step, Size) or step < 1:
+        raise NotSupported(f"its step is {step}")
+    return SizeRange(start, greatest(0, -(-(limit - start) // step)), step)
 
 
 def _refuse_range(node: NodeReader, given: list[Array]) -> NoReturn:
