@@ -17,6 +17,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
+from ....graph.importers.onnx.index_walks import IndexWalk
 from ....runtime.files.regular_file import open_regular
 from ....tir.errors import InternalError
 from ....tir.sizes import SizeError
@@ -123,6 +124,7 @@ class _Importer:
         self.builder.reserved = frozenset(
             name for node in self.proto.node for name in (*node.input, *node.output)
         )
+        self.walks: dict[str, IndexWalk] = {}
         self.failures: list[UnsupportedNode] = []
         self.lost: set[str] = set()  # values of nodes that could not be imported
 
@@ -242,7 +244,7 @@ class _Importer:
         self.lost.update(proto.output)
 
     def _build(self, proto: NodeProto, rule: ImportRule, version: int) -> None:
-        reader = NodeReader(proto, version, self.builder, self.tensors)
+        reader = NodeReader(proto, version, self.builder, self.tensors, self.walks)
         if not proto.output or not proto.output[0]:
             raise ModelError(f"model: {reader.title} has no output.", code="onnx-no-output")
         try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto
 
+from ....graph.importers.onnx.index_walks import IndexWalk, note_walk
 from ....graph.importers.onnx.size_arithmetic import SizeArray, sizes_of
 from ....graph.ir.at_sizes import has_sizes
 from ....graph.ops.size_values import SizeValues
@@ -41,12 +42,16 @@ class NotSupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NodeReader:
-    """A node to import: `inputs` are values of the builder, "" where the model leaves one out."""
+    """A node to import: `inputs` are values of the builder, "" where the model leaves one out.
+
+    walks: those of the values so far that are one.
+    """
 
     proto: NodeProto
     version: int
     builder: GraphBuilder
     tensors: TensorReader
+    walks: dict[str, IndexWalk]
 
     @property
     def title(self) -> str:
@@ -124,6 +129,7 @@ class NodeReader:
                 self.builder.constant(output, owned(array))
         else:
             self.builder.add_node(node)
+            note_walk(node, self.builder, self.walks)
 
     def define_sizes(self, name: str, values: SizeArray, dtype: str = "int64") -> None:
         """Add integers that the model computes with, of which a run may decide some."""
@@ -132,7 +138,9 @@ class NodeReader:
             self.builder.constant(name, owned(values.astype(dtype)))
         else:
             op = SizeValues(tuple(listed), values.shape)
-            self.builder.add_node(GraphNode(op, (), (name,), self.proto.name))
+            node = GraphNode(op, (), (name,), self.proto.name)
+            self.builder.add_node(node)
+            note_walk(node, self.builder, self.walks)
 
     def constant(self, position: int, most: int = 1 << 20) -> Array:
         """The elements of a constant input, at most `most`.

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .....tir.sizes import AnySize, Size, closed, closed_shape, largest, product_of
+from .....graph.importers.onnx.index_walks import IndexWalk
+from .....graph.importers.onnx.rules.rule import Application
+from .....tir.sizes import AnySize, Size, at_most, closed, closed_shape, largest, product_of
 from ....errors import ModelError
 from ....ops import gathering
 from ....ops.base import normal_axis
@@ -24,12 +26,29 @@ _CHECKED = 1 << 24  # indices, at most, that are checked while a model is read
 def _gather(node: NodeReader) -> Result:
     shape = node.type(0).shape
     axis = normal_axis(gathering.Gather(0), node.integer("axis", 0), len(shape))
+    over = node.walks.get(node.value(1))
+    if over is not None and not over.others and (made := _walked(node, shape, axis, over)):
+        return made
     indices = _constant_indices(node, shape[axis])
     walk = None if indices is None else _even_steps(indices)
     if indices is None or walk is None:
         return gathering.Gather(axis), node.inputs
     taken = add(node, part_of(node.value(0), shape, {axis: AxisWalk.along(walk)}))
     return Reshape((*shape[:axis], *indices.shape, *shape[axis + 1 :])), (taken,)
+
+
+def _walked(
+    node: NodeReader, shape: Shape, axis: int, walk: IndexWalk, value: str = ""
+) -> Application | None:
+    """What a gather along `axis` is whose indices walk over it one by one; None where they do not,
+    or may leave it.
+    """
+    count = product_of(walk.shape)
+    inside = at_most(0, walk.offset) and at_most(walk.offset + count, shape[axis])
+    if not walk.is_row_major or not inside:
+        return None
+    part = part_of(value or node.value(0), shape, {axis: AxisWalk(walk.offset, count)})
+    return Reshape((*shape[:axis], *walk.shape, *shape[axis + 1 :])), (add(node, part),)
 
 
 def _gather_elements(node: NodeReader) -> Result:
@@ -45,6 +64,12 @@ def _gather_nd(node: NodeReader) -> Result:
     op.infer((node.type(0), node.type(1)))
     depth = closed(node.type(1).shape[-1])
     sizes, rest = shape[batch : batch + depth], shape[batch + depth :]
+    over = node.walks.get(node.value(1))
+    if over is not None and not batch and len(over.others) == depth - 1:
+        flat = (product_of(sizes), *rest)
+        made = _walked(node, flat, 0, over.places(sizes), node.emit(Reshape(flat), node.value(0)))
+        if made is not None:
+            return made
     indices = _constant_indices(node, sizes)
     if indices is None or batch:
         return op, node.inputs
