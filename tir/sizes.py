@@ -9,6 +9,7 @@ it: `same` and `at_most` say so, and a comparison that no form and no bound deci
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
@@ -196,7 +197,7 @@ def axis_of(size: AnySize) -> int | Dim:
         )
     known = _standing.get(size)
     if known is None:
-        name = "_".join(dict.fromkeys(dim.name for dim in size.dims))
+        name = re.sub(r"\W+", "_", str(size)).strip("_")
         usual = size_in(size, {dim: dim.usual for dim in size.dims})
         known = Dim(name, low=size.low, high=size.high, typical=usual)
         _standing[size], _meant[known] = known, size
@@ -436,9 +437,14 @@ def as_expression(size: AnySize) -> Expr:
     return size.expression if isinstance(size, Size) else index(size)
 
 
-def as_factor(size: AnySize) -> Expr | int:
+def as_operand(size: AnySize) -> Expr | int:
     """A size as an operand: an expression of int64 where calls decide it, else the number."""
     return size.expression if isinstance(size, Size) else size
+
+
+def as_factor(size: AnySize) -> Expr | int:
+    """The size of an axis as an operand: the dim that stands for it, else the number."""
+    return axis_of(size)
 
 
 def _in_brackets(size: Size) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
@@ -177,19 +178,26 @@ class Concat(Operator):
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
         axis = normal_axis(self, self.axis, result.rank)
         pieces = [tensor for tensor in tensors if tensor.shape[axis]] or [tensors[0]]
-        ends = list(accumulate(shape_of(piece)[axis] for piece in pieces))
+        extents = [piece.extents[axis] for piece in pieces]
+        ends = list(accumulate(extents, operator.add))
 
         def element(*i: Expr) -> Expr:
-            def read(piece: Tensor, start: AnySize) -> Expr:
-                place = i[axis] - as_factor(start)
-                return piece[(*i[:axis], place, *i[axis + 1 :])]
+            def read(number: int) -> Expr:
+                piece, place = pieces[number], i[axis]
+                if number:
+                    place = place - ends[number - 1]
+                found = piece[(*i[:axis], place, *i[axis + 1 :])]
+                if number < len(pieces) - 1 or all(isinstance(n, int) for n in extents):
+                    return found
+                # always so: what all pieces have together is a size of its own
+                return te.select(place < extents[number], found, te.const(0, found.dtype))
 
             def joined(first: int, last: int) -> Expr:
                 """The pieces from `first` to `last`: one after the other, or halves of many."""
                 if first == last:
-                    return read(pieces[first], ends[first - 1] if first else 0)
+                    return read(first)
                 middle = first if len(pieces) <= _CHAINED else (first + last) // 2
-                before = i[axis] < as_factor(ends[middle])
+                before = i[axis] < ends[middle]
                 return te.select(before, joined(first, middle), joined(middle + 1, last))
 
             return joined(0, len(pieces) - 1)

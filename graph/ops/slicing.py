@@ -8,7 +8,14 @@ from typing import Literal
 import numpy as np
 
 from ...tir.expr import Expr
-from ...tir.sizes import AnySize, Size, as_expression, closed_shape, greatest
+from ...tir.sizes import (
+    AnySize,
+    as_operand,
+    closed_shape,
+    greatest,
+    interval,
+    largest,
+)
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Shape, TensorType
@@ -58,10 +65,20 @@ class Slice(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
+        shape = shape_of(x)
 
         def element(*indices: Expr) -> Expr:
-            walked = zip(indices, self.starts, self.steps, shape_of(x), strict=True)
-            return x[tuple(_stepped(*one) for one in walked)]
+            places, inside = [], []
+            walked = zip(indices, self.starts, self.sizes, self.steps, shape, strict=True)
+            for d, (index, start, size, step, extent) in enumerate(walked):
+                places.append(_stepped(index, start, step))
+                if not (start == 0 and size == extent) and not _stays_inside(
+                    start, size, step, extent
+                ):
+                    # always so: `infer` has seen it, of sizes that a kernel knows apart
+                    inside += [places[-1] >= 0, places[-1] < x.extents[d]]
+            found = x[tuple(places)]
+            return te.select(te.all_of(*inside), found, te.const(0, x.dtype)) if inside else found
 
         return (te.compute(self.sizes, element, name=name),)
 
@@ -174,12 +191,16 @@ class Spread(Operator):
         return tuple(greatest(0, (size - 1) * step + 1) for size, step in pairs)
 
 
-def _stepped(index: Expr, start: AnySize, step: int, size: AnySize) -> Expr:
+def _stepped(index: Expr, start: AnySize, step: int) -> Expr:
     scaled = index if step == 1 else index * step
-    if not isinstance(start, Size):
-        return scaled + start if start else scaled
-    # within the axis in every call, though no bound of its own says so
-    return te.minimum(te.maximum(scaled + start.expression, 0), as_expression(size - 1))
+    return scaled if start == 0 else scaled + as_operand(start)
+
+
+def _stays_inside(start: AnySize, size: AnySize, step: int, extent: AnySize) -> bool:
+    """Whether the bounds alone say that a walk stays within an axis."""
+    low, high = interval(start)
+    reach = (largest(size) - 1) * step
+    return min(low, low + reach) >= 0 and max(high, high + reach) < interval(extent)[0]
 
 
 def _folded(position: Expr, size: int, mode: PadMode) -> Expr | int:
