@@ -75,6 +75,8 @@ class Size:
             factors = [str(atom.name if isinstance(atom, Dim) else atom) for atom in monomial]
             if abs(coefficient) != 1 or not factors:
                 factors.insert(0, str(abs(coefficient)))
+            if len(factors) > 1:
+                factors = [f"({one})" if "//" in one else one for one in factors]
             text += (sign if text else sign.strip(" +")) + "*".join(factors)
         return text
 

@@ -18,6 +18,7 @@ void {symbol}(void *const *args, const struct tw_team *team, int thread, int thr
 
 SIZE = """\
     const int64_t {name} = (int64_t)(intptr_t)args[{position}];
+    (void){name};
 """
 
 LAUNCH = """\
