@@ -101,11 +101,12 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
     """No two iterations of the loop touch one element, one of them writing.
 
     A recurrence is asked about what it reads. Else a point of a block runs once, so two iterations
-    write one element only where they differ in a reduction variable alone, or where the block is
-    recomputed. A parallel loop may give each
+    write one element only where they differ in a reduction variable alone, where the block is
+    recomputed, or where two blocks write it, the parts of one sum. A parallel loop may give each
     iteration a tensor of its own where all accesses to it stand below the loop: returns those.
     """
     check_carries_nothing(func, loop, primitive)
+    _check_parts_apart(func, loop, primitive)
     private: list[Buffer] = []
     for block in blocks(loop.body):
         if _reduces_over(block, loop.var) and loop.extent > 1:
@@ -121,6 +122,36 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
             elif loop.extent > 1:
                 raise _conflict(func, loop, block, primitive)
     return tuple(dict.fromkeys(private))
+
+
+def _check_parts_apart(func: PrimFunc, loop: For, primitive: str) -> None:
+    """Where several blocks write a tensor, no two of them write one element in different iterations
+    of the loop. What one block does is asked of it alone.
+    """
+    parts: dict[Buffer, list[Block]] = {}
+    for block in blocks(loop.body):
+        alone = block.role is Role.INIT or block.recomputed or _reduces_over(block, loop.var)
+        for target in () if alone else targets_of(block):
+            parts.setdefault(target, []).append(block)
+    for target, makers in parts.items():
+        together = len(makers) > 1 and not allocated_in(loop, target)
+        if not together or writes_apart(func, loop, target):
+            continue
+        notes = conflict_notes(func, written_twice(target, (loop,)))
+        if notes is None:
+            continue
+        names = ", ".join(f"'{block.name}'" for block in makers)
+        raise refuse(
+            func,
+            f"{primitive}: iterations of loop '{loop.var.name}' write the same element"
+            f"{'' if notes else SEEN}: blocks {names} write it in different ones.",
+            code="loop-conflict",
+            kind=Kind.CONFLICT,
+            notes=notes,
+            hints=(
+                "merge loops whose iterations write the same elements, or leave this one serial.",
+            ),
+        )
 
 
 def _writes_apart(func: PrimFunc, loop: For, target: Buffer) -> bool:

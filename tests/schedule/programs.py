@@ -296,6 +296,14 @@ def moments(m: int, n: int) -> PrimFunc:
     return te.func(x, s, q, d, name="moments")
 
 
+def parts_of_a_sum(sch: Schedule, block: str) -> tuple[str, str]:
+    """The terms of a sum of rows in two halves, each in loops of its own; the blocks."""
+    *rows, k = sch.loops(block)
+    sch.loop_partition(k, (sch.extent(k) // 2,))
+    sch.fission(rows[0], block)
+    return block, f"{block}_part1"
+
+
 def running(m: int, n: int, *, axis: int = 0, reverse: bool = False) -> PrimFunc:
     """S = sums of X along an axis, up to each element, or from each on."""
     x = te.placeholder((m, n), "float32", name="X")
