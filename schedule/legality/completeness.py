@@ -199,30 +199,29 @@ def check_stored(func: PrimFunc, after: PrimFunc, copy: str, tensor: Buffer) -> 
     """In `after`, which a stage made of `func`, the block `copy` reads no element of a tensor that
     has been computed in a staged buffer and stays there.
     """
-    kept = kept_in_stages(after, tensor)
+    for staged, block in kept_in_stages(after, tensor).items():
 
-    def orders(a: Access, b: Access) -> Sequence[Order]:
-        ours = b.statement.name == copy and b.buffer is tensor and not b.write
-        made = a.write and a.buffer in kept and a.statement.role is Role.COMPUTE
-        return orders_before(a.statement, b.statement) if ours and made else ()
+        def orders(a: Access, b: Access, staged: Buffer = staged) -> Sequence[Order]:
+            ours = b.statement.name == copy and b.buffer is tensor and not b.write
+            made = a.write and a.buffer is staged and a.statement.role is Role.COMPUTE
+            return orders_before(a.statement, b.statement) if ours and made else ()
 
-    notes = conflict_notes(after, orders, anywhere=True) if kept else None
-    if notes is None:
-        return
-    staged, block = next(iter(kept.items()))
-    raise refuse(
-        func,
-        f"stage: the copy '{copy}' would read more of '{tensor.name}' than its readers do"
-        f"{'' if notes else SEEN}, elements that block '{block.name}' computes in '{staged.name}' "
-        "and that stay there.",
-        code="stage-part",
-        kind=Kind.LIMIT,
-        notes=notes,
-        hints=(
-            "split without a tail, or choose a loop further in, so that the box that is copied is "
-            "what is read.",
-        ),
-    )
+        notes = conflict_notes(after, orders, anywhere=True)
+        if notes is None:
+            continue
+        raise refuse(
+            func,
+            f"stage: the copy '{copy}' would read more of '{tensor.name}' than its readers do"
+            f"{'' if notes else SEEN}, elements that block '{block.name}' computes in "
+            f"'{staged.name}' and that stay there.",
+            code="stage-part",
+            kind=Kind.LIMIT,
+            notes=notes,
+            hints=(
+                "split without a tail, or choose a loop further in, so that the box that is copied "
+                "is what is read.",
+            ),
+        )
 
 
 def _writes_inside(block: Block, tensor: Buffer, writer: Block, primitive: str) -> str:

@@ -20,6 +20,7 @@ from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
+from ...tir.initialise import spatial_loops
 from ...tir.stmt import Block, For, Role, Seq, Store
 from ...tir.visit import blocks, enclosing_path, substitute, walk
 from ..canonical import origin_of
@@ -100,7 +101,7 @@ def _position(around: object, loop: For) -> int | None:
 
 def check_together(func: PrimFunc, first: For, second: For) -> None:
     """What the two loops both touch, one of them writing, they touch in one iteration; but for the
-    updates of one reduction, which come after its initialisation in any order.
+    updates of one reduction, which may run in any.
     """
     met = [
         (one, two)
@@ -128,7 +129,7 @@ def _check_merged(
     func: PrimFunc, first: For, second: For, met: Sequence[tuple[BoundAccess, BoundAccess]]
 ) -> None:
     """Of each pair of accesses, below the one loop and the other, the two share no element in
-    different iterations; parts of one sum may where the second one's is the later one.
+    different iterations; but the second may add to what the first initialises before all else.
     """
     around = Order(len(loops_around(func, first)))
     late, early = variable(first.var), variable(second.var)
@@ -147,8 +148,9 @@ def _check_merged(
                 notes=notes,
                 hints=hints,
             )
-    for one, two in met:  # in order still, but folded storage keeps what one iteration touches
-        if _are_of_one_sum(one.block, two.block):
+    # in order still, but folded storage keeps what one iteration touches, and reorder asks no more
+    for one, two in met:
+        if _are_of_one_sum(one.block, two.block) and _begins_first(one, first):
             continue
         notes = conflict_notes(func, _between(two, one, around), ((early, late),))
         if notes is not None:
@@ -160,6 +162,13 @@ def _check_merged(
                 notes=notes,
                 hints=hints,
             )
+
+
+def _begins_first(touch: BoundAccess, loop: For) -> bool:
+    """Whether an access is part of an initialisation in the first iteration alone of a loop: it
+    comes first however the loop is cut and reordered.
+    """
+    return touch.begins and not spatial_loops(touch.block, (loop,))
 
 
 def _between(one: BoundAccess, two: BoundAccess, order: Order) -> Orders:

@@ -106,7 +106,6 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
     iteration a tensor of its own where all accesses to it stand below the loop: returns those.
     """
     check_carries_nothing(func, loop, primitive)
-    _check_parts_apart(func, loop, primitive)
     private: list[Buffer] = []
     for block in blocks(loop.body):
         if _reduces_over(block, loop.var) and loop.extent > 1:
@@ -121,6 +120,7 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
                 private.append(target)
             elif loop.extent > 1:
                 raise _conflict(func, loop, block, primitive)
+    _check_parts_apart(func, loop, primitive)
     return tuple(dict.fromkeys(private))
 
 
@@ -130,8 +130,7 @@ def _check_parts_apart(func: PrimFunc, loop: For, primitive: str) -> None:
     """
     parts: dict[Buffer, list[Block]] = {}
     for block in blocks(loop.body):
-        alone = block.role is Role.INIT or block.recomputed or _reduces_over(block, loop.var)
-        for target in () if alone else targets_of(block):
+        for target in () if block.role is Role.INIT or block.recomputed else targets_of(block):
             parts.setdefault(target, []).append(block)
     for target, makers in parts.items():
         together = len(makers) > 1 and not allocated_in(loop, target)

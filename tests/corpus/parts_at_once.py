@@ -17,8 +17,8 @@ STEPS = [
     {'primitive': 'loop_partition', 'arguments': {'loop': {'loop': 'b0.l1', 'name': 'k'}, 'points': [2, 4]}},
     {'primitive': 'fission', 'arguments': {'loop': {'loop': 'b0.l0', 'name': 'i'}, 'block': {'block': 'b0'}}},
     {'primitive': 'fission', 'arguments': {'loop': {'loop': 's1.l1', 'name': 'i'}, 'block': {'block': 's0.b0'}}},
-    {'primitive': 'split', 'arguments': {'loop': {'loop': 'b0.l0', 'name': 'i'}, 'factors': [None, 2], 'tail': 'mask'}},
-    {'primitive': 'merge', 'arguments': {'loops': [{'loop': 's3.l0', 'name': 'i_0'}, {'loop': 's1.l1', 'name': 'i'}]}},
+    {'primitive': 'split', 'arguments': {'loop': {'loop': 's1.l1', 'name': 'i'}, 'factors': [None, 2], 'tail': 'mask'}},
+    {'primitive': 'merge', 'arguments': {'loops': [{'loop': 's3.l0', 'name': 'i_0'}, {'loop': 's2.l1', 'name': 'i'}]}},
     {'primitive': 'parallel', 'arguments': {'loop': {'loop': 's4.l0', 'name': 'i_0'}}},
 ]
 REFUSED = "loop-conflict"

@@ -296,12 +296,17 @@ def moments(m: int, n: int) -> PrimFunc:
     return te.func(x, s, q, d, name="moments")
 
 
-def parts_of_a_sum(sch: Schedule, block: str) -> tuple[str, str]:
-    """The terms of a sum of rows in two halves, each in loops of its own; the blocks."""
-    *rows, k = sch.loops(block)
-    sch.loop_partition(k, (sch.extent(k) // 2,))
-    sch.fission(rows[0], block)
-    return block, f"{block}_part1"
+def parts_of_a_sum(sch: Schedule, block: str) -> tuple[str, str, str]:
+    """The terms of a sum of rows in thirds, each in loops of its own; the blocks, of which the
+    first holds the initialisation.
+    """
+    _, k = sch.loops(block)
+    third = sch.extent(k) // 3
+    sch.loop_partition(k, (third, 2 * third))
+    names = (block, f"{block}_part1", f"{block}_part2")
+    for name in names[:2]:
+        sch.fission(sch.loops(name)[0], name)
+    return names
 
 
 def running(m: int, n: int, *, axis: int = 0, reverse: bool = False) -> PrimFunc:

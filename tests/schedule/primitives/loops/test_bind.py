@@ -114,7 +114,7 @@ def _two_loops(sch: Schedule) -> None:
 
 
 def _parts_of_a_sum(sch: Schedule) -> None:
-    one, two = parts_of_a_sum(sch, "S")
+    _, one, two = parts_of_a_sum(sch, "S")
     i, _ = sch.split(sch.loops(one)[0], (None, 2), tail="mask")
     sch.bind(sch.merge(i, sch.loops(two)[0]), "threadIdx.x")
 

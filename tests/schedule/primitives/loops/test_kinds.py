@@ -85,13 +85,14 @@ def test_a_reduction_may_be_unrolled_and_stays_in_order() -> None:
 @pytest.mark.parametrize("kind", ["parallel", "vectorize"])
 def test_parts_of_a_sum_that_add_to_one_element_in_one_iteration_may_run_at_once(kind: str) -> None:
     def steps(sch: Schedule) -> None:
-        one, two = parts_of_a_sum(sch, "S")
-        for part in (one, two) if kind == "vectorize" else ():
-            sch.reorder(*reversed(sch.loops(part)))
-        sch.merge(sch.loops(one)[0], sch.loops(two)[0])
+        one, two, _ = parts_of_a_sum(sch, "S")
         if kind == "vectorize":
-            sch.merge(sch.loops(one)[1], sch.loops(two)[1])
-        getattr(sch, kind)(next(loop for loop in sch.loops(one) if loop.name == "i"))
+            for part in (one, two):
+                sch.reorder(*reversed(sch.loops(part)))
+            sch.merge(sch.loops(one)[0], sch.loops(two)[0])
+        rows = sch.loops(one)[0 if kind == "parallel" else 1]
+        other = sch.loops(two)[0 if kind == "parallel" else 1]
+        getattr(sch, kind)(sch.merge(rows, other))
 
     sch = scheduled(moments(4, 6), steps)
     assert tw.prove(sch, "c:avx512").status == "proved"
@@ -145,15 +146,15 @@ def _parallel_beside(sch: Schedule) -> None:
 
 
 def _parts_of_a_sum(sch: Schedule) -> None:
-    """An iteration adds the first half of two rows' terms, and the second half of one."""
-    one, two = parts_of_a_sum(sch, "S")
+    """An iteration adds terms to two rows, and others to one."""
+    _, one, two = parts_of_a_sum(sch, "S")
     i, _ = sch.split(sch.loops(one)[0], (None, 2), tail="mask")
     sch.parallel(sch.merge(i, sch.loops(two)[0]))
 
 
 def _lanes_of_parts_of_a_sum(sch: Schedule) -> None:
     """A lane adds a term to one row, and another term to the row before."""
-    one, two = parts_of_a_sum(sch, "S")
+    _, one, two = parts_of_a_sum(sch, "S")
     for part in (one, two):
         sch.reorder(*reversed(sch.loops(part)))
     sch.merge(sch.loops(one)[0], sch.loops(two)[0])

@@ -131,9 +131,9 @@ def test_the_parts_of_a_sum_may_be_merged_though_they_add_to_the_same_elements()
     assert tw.prove(sch, AVX512).status == "proved"
 
 
-def test_later_terms_of_a_sum_may_be_added_in_a_later_iteration() -> None:
+def test_terms_of_a_sum_may_be_added_in_any_iteration_after_its_initialisation() -> None:
     def steps(sch: Schedule) -> None:
-        one, two = parts_of_a_sum(sch, "S")
+        _, one, two = parts_of_a_sum(sch, "S")
         i, _ = sch.split(sch.loops(one)[0], (None, 2))
         sch.merge(i, sch.loops(two)[0])
 
@@ -187,9 +187,16 @@ def _with_what_rolls(sch: Schedule) -> None:
 
 
 def _terms_before_the_initialisation(sch: Schedule) -> None:
-    one, two = parts_of_a_sum(sch, "S")
+    one, two, _ = parts_of_a_sum(sch, "S")
     i, _ = sch.split(sch.loops(two)[0], (None, 2))
     sch.merge(sch.loops(one)[0], i)
+
+
+def _terms_behind_the_initialisation(sch: Schedule) -> None:
+    """A legal order, but not under each reordering of the loop."""
+    one, two, _ = parts_of_a_sum(sch, "S")
+    i, _ = sch.split(sch.loops(one)[0], (None, 2))
+    sch.merge(i, sch.loops(two)[0])
 
 
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
@@ -197,6 +204,10 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "loop-kind: two kinds": (chain(2, 4), _of_two_kinds),
     "merge-carries": (shifted(3), merged("P", "Y", 1)),
     "merge-carries: what rolls, with what stands in front": (blur(4, 4), _with_what_rolls),
+    "merge-carries: terms behind the initialisation": (
+        moments(4, 6),
+        _terms_behind_the_initialisation,
+    ),
     "merge-siblings: not next to each other": (chain(2, 3), merged("P", "Y", 1)),
     "merge-siblings: the other way round": (chain(2, 3), merged("Q", "P", 1)),
     "merge-siblings: one inside the other": (
