@@ -134,7 +134,7 @@ class LRN(Spatial):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         where = channel_axis(self.layout, len(x.shape))
-        channels = x.shape[where]
+        channels = closed(shape_of(x)[where])
         before, after = self.reach(channels)
         shape = list(shape_of(x))
         shape[where] = before + channels + after

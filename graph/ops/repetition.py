@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...tir.expr import Expr
-from ...tir.sizes import as_factor, closed_shape
+from ...tir.sizes import as_factor, closed, closed_shape
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Shape, TensorType
@@ -70,4 +70,5 @@ class Tile(Operator):
         return (te.compute(self._shape(shape_of(x)), element, name=name),)
 
     def _shape(self, shape: Shape) -> Shape:
-        return tuple(size * count for size, count in zip(shape, self.repeats, strict=True))
+        pairs = zip(shape, self.repeats, strict=True)
+        return tuple(size if count == 1 else closed(size) * count for size, count in pairs)

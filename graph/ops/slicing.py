@@ -10,7 +10,10 @@ import numpy as np
 from ...tir.expr import Expr
 from ...tir.sizes import (
     AnySize,
+    Size,
+    as_factor,
     as_operand,
+    closed,
     closed_shape,
     greatest,
     interval,
@@ -130,6 +133,7 @@ class Pad(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        shape = shape_of(x)
         padded = [d for d in range(result.rank) if self.before[d] or self.after[d]]
 
         def element(*indices: Expr) -> Expr:
@@ -139,10 +143,12 @@ class Pad(Operator):
                 position = indices[d] - self.before[d]
                 if self.mode == "constant":
                     source[d] = position
+                    # what a run decides is known apart on either side: the end is asked for, too
+                    has_end = self.after[d] > 0 or isinstance(shape[d], Size)
                     inside += [indices[d] >= self.before[d]] * (self.before[d] > 0)
-                    inside += [position < x.shape[d]] * (self.after[d] > 0)
+                    inside += [position < x.extents[d]] * has_end
                 else:
-                    source[d] = _folded(position, x.shape[d], self.mode)
+                    source[d] = _folded(position, shape[d], self.mode)
             value = x[tuple(source)]
             return te.select(te.all_of(*inside), value, self.value) if inside else value
 
@@ -174,13 +180,16 @@ class Spread(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
-        spread = [d for d, step in enumerate(self.steps) if step > 1 and x.shape[d] > 1]
+        shape = shape_of(x)
+        spread = [d for d, step in enumerate(self.steps) if step > 1 and shape[d] != 1]
 
         def element(*indices: Expr) -> Expr:
             source: list[Expr | int] = [
                 index // self.steps[d] if d in spread else index for d, index in enumerate(indices)
             ]
             hits = [te.eq(indices[d] % self.steps[d], 0) for d in spread]
+            open_axes = [d for d in spread if isinstance(shape[d], Size)]
+            hits += [indices[d] // self.steps[d] < x.extents[d] for d in open_axes]
             value = x[tuple(source)]
             return te.select(te.all_of(*hits), value, 0) if hits else value
 
@@ -203,11 +212,12 @@ def _stays_inside(start: AnySize, size: AnySize, step: int, extent: AnySize) -> 
     return min(low, low + reach) >= 0 and max(high, high + reach) < interval(extent)[0]
 
 
-def _folded(position: Expr, size: int, mode: PadMode) -> Expr | int:
-    """The element of an axis of `size` that stands at a position outside of it, too."""
+def _folded(position: Expr, extent: AnySize, mode: PadMode) -> Expr | int:
+    """The element of an axis of `extent` that stands at a position outside of it, too."""
+    if mode == "edge":
+        return te.maximum(te.minimum(position, as_factor(extent) - 1), 0)
+    size = closed(extent)
     match mode:
-        case "edge":
-            return te.maximum(te.minimum(position, size - 1), 0)
         case "wrap":
             return position % size
         case _ if size == 1:

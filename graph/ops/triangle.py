@@ -88,7 +88,7 @@ class RunningTotal(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
-        if x.dims and x.dims[self.axis] is not None:
+        if x.dims:
             return (self._apart(x, name),)
         state = te.state(x.shape, x.dtype, name=name)
         axis, one = self.axis, list(x.shape)
@@ -112,9 +112,7 @@ class RunningTotal(Operator):
         return (te.scan(begun, later, state, axis=axis, reverse=self.reverse),)
 
     def _apart(self, x: Tensor, name: str) -> Tensor:
-        """Each total on its own, where a run decides how many there are: a scan has as many steps
-        as it says.
-        """
+        """Each total on its own, where a run decides a size: a scan is of closed ones."""
         r = te.reduce_axis(shape_of(x)[self.axis], name="r")
 
         def element(*i: Expr) -> Expr:

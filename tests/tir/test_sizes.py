@@ -1,4 +1,4 @@
-"""tir/sizes.py: sizes that a run decides: their normal form, their bounds, what is known of them."""
+"""tir/sizes.py: sizes that a run decides, their normal form and bounds, what is known of them."""
 
 from __future__ import annotations
 
