@@ -33,6 +33,9 @@ class Size:
     parameter: int
     axis: int
 
+    def __hash__(self) -> int:  # at each call; those of a kernel stand in different places
+        return self.parameter << 8 | self.axis
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:

@@ -102,7 +102,7 @@ class Argument:
         shape = self.shape
         if self.sizes:
             pairs = zip(self.sizes, shape, strict=True)
-            shape = tuple(n if size is None else sizes[size] for size, n in pairs)
+            shape = tuple([n if size is None else sizes[size] for size, n in pairs])
         return empty_aligned(shape, self.dtype)
 
     def accept(self, value: object, call: str) -> Array:
@@ -140,12 +140,13 @@ class Argument:
         """Refuse a shape that is none of those that the parameter may have."""
         if not self.sizes or len(array.shape) != len(self.shape):
             raise self._shape_error(array, call)
-        for axis, (n, most, size) in enumerate(
-            zip(array.shape, self.shape, self.sizes, strict=True)
-        ):
-            if size is None and n != most:
-                raise self._shape_error(array, call)
-            if size is not None and not size.low <= n <= size.high:
+        for n, most, size in zip(array.shape, self.shape, self.sizes, strict=True):
+            if size is None:
+                if n != most:
+                    raise self._shape_error(array, call)
+            elif not size.low <= n <= most:
+                found = zip(array.shape, self.sizes, strict=True)
+                axis = list(found).index((n, size))
                 raise ArgumentValueError(
                     f"{call}: axis {axis} of '{self.name}' has {n} elements; expected "
                     f"'{size.name}', which is {size.low} to {size.high}.",
@@ -276,22 +277,21 @@ def address(array: Array) -> int:
 
 def _sizes(call: str, arguments: Sequence[Argument], arrays: Sequence[Array]) -> Mapping[Size, int]:
     """The sizes that a call decides. Raises: ArgumentValueError where two arrays disagree."""
-    found: dict[Size, tuple[int, str]] = {}
+    found: dict[Size, int] = {}
     for argument, array in zip(arguments, arrays, strict=True):
         if not argument.sizes:
             continue
-        for n, size in zip(array.shape, argument.sizes, strict=False):
-            if size is None:
-                continue
-            known, where = found.setdefault(size, (n, argument.name))
-            if known != n:
+        for n, size in zip(array.shape, argument.sizes, strict=True):
+            if size is not None and found.setdefault(size, n) != n:
+                known = found[size]
+                where = next(other.name for other in arguments if size in other.sizes)
                 raise ArgumentValueError(
                     f"{call}: '{size.name}' is {known} in '{where}' and {n} in '{argument.name}'; "
                     "expected one size in all arguments.",
                     code="argument-sizes",
                     hints=(f"{argument.name}: an array of shape {(known, *array.shape[1:])}.",),
                 )
-    return {size: n for size, (n, _) in found.items()}
+    return found
 
 
 def _check_apart(call: str, arguments: Sequence[Argument], arrays: Sequence[Array]) -> None:
