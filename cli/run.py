@@ -131,7 +131,7 @@ def _timed(
 
     threads = arguments.threads or (default_threads(),)
     budget = TimingBudget(arguments.warmup, arguments.iterations, arguments.duration)
-    return latencies(engine, inputs, threads, budget, engine_operations(engine))
+    return latencies(engine, inputs, threads, budget, engine_operations(engine, inputs))
 
 
 def _text(

@@ -314,11 +314,11 @@ class Engine(Generic[CallResult]):
         given = self.random_inputs() if inputs is None else inputs
         arrays = self.interface.accept(given)  # kept here until all is timed
         frame.point(*arrays)
-        limits = self._launch_limits(count) if roofline else None
+        limits = self._launch_limits(count, arrays[0]) if roofline else None
         found = frame.profile(count, rounds)
         return found if limits is None else found.with_limits(limits)
 
-    def _launch_limits(self, threads: int) -> tuple[float, ...]:
+    def _launch_limits(self, threads: int, inputs: Sequence[Array]) -> tuple[float, ...]:
         """For each launch, in order, the seconds that this machine's CPU allows it at best."""
         from ..measure.launch_limits import launch_limits
 
@@ -330,7 +330,8 @@ class Engine(Generic[CallResult]):
                 code="engine-roofline",
                 hints=("engine.profile() times the launches alone.",),
             )
-        return launch_limits(kept.model().program, threads)
+        named = {spec.name: array for spec, array in zip(self.inputs, inputs, strict=True)}
+        return launch_limits(kept.model().program_for(named), threads)
 
     def run_by(self, load: Loader) -> Engine:
         """The same engine, run by what `load` makes of its parts."""

@@ -28,6 +28,13 @@ class Model:
         """
         return self._evaluated(inputs, "float64")
 
+    def program_for(self, inputs: Mapping[str, Array]) -> Program:
+        """The program at the sizes that the inputs tell."""
+        from ...tir.program.at_sizes import program_at, values_told  # as below
+
+        shapes = [inputs[tensor.name].shape for tensor in self.program.inputs]
+        return program_at(self.program, values_told(self.program.inputs, shapes))
+
     def in_own_types(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name, each tensor of the program rounded to its own type.
 

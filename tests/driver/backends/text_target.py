@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from tilewright.codegen.artifact import Parameter, Size, parameters_of, sizes_of
+from tilewright.codegen.artifact import Parameter, ToldSize, parameters_of, sizes_of
 from tilewright.codegen.lower.split_prepare import Prepared
 from tilewright.driver.backends.python import PythonBackend
 from tilewright.driver.build_kernel import build_kernel
@@ -49,7 +49,7 @@ class TextArtifact:
     source: str
     target: Target
     parameters: tuple[Parameter, ...]
-    sizes: tuple[Size, ...]
+    sizes: tuple[ToldSize, ...]
     prepare: None = None
 
     @staticmethod
