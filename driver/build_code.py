@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..runtime.arrays import NO_SIZES
 from ..runtime.engine.engine_code import Constants, EngineCode
 from ..runtime.model.report import KernelReport
 from ..schedule.source import ScheduleSource
@@ -55,7 +56,7 @@ class CompiledProgram(Protocol):
         ...
 
     def engine_runs(
-        self, constants: Constants, program: Program, sizes: Mapping[Dim, int]
+        self, constants: Constants, program: Program, sizes: Mapping[Dim, int] = NO_SIZES
     ) -> EngineRuns | str:
         """How the whole is run for its check, or why it is not. program: before schedules; sizes:
         of what a run decides.

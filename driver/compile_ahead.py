@@ -12,6 +12,7 @@ from functools import cached_property
 from ..codegen.c.program import KernelTexts, emit_program
 from ..codegen.c.program_source import declarations, unit_source
 from ..codegen.program_artifact import ProgramArtifact
+from ..runtime.arrays import NO_SIZES
 from ..runtime.cpu.pool import pool_object, use_pool
 from ..runtime.cpu.program_code import NativeProgram
 from ..runtime.engine.cpu_code import CpuCode
@@ -68,7 +69,7 @@ class CompiledC:
         return CpuCode(self.artifact, self.shared, pool_object())
 
     def engine_runs(
-        self, constants: Constants, program: Program, sizes: Mapping[Dim, int]
+        self, constants: Constants, program: Program, sizes: Mapping[Dim, int] = NO_SIZES
     ) -> ThreadedRuns | str:
         """On threads of this machine."""
         if self.not_run is not None:

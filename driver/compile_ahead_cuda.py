@@ -16,6 +16,7 @@ from ..codegen.cuda.build import write_cuda
 from ..codegen.cuda.program import emit_program
 from ..codegen.cuda.program_artifact import CudaProgram
 from ..codegen.lower.split_prepare import Prepared
+from ..runtime.arrays import NO_SIZES
 from ..runtime.cuda.device.availability import Unavailable, availability
 from ..runtime.cuda.device.code import DeviceCode
 from ..runtime.cuda.emulator.emulated_code import EmulatedCode, EmulationFailed
@@ -105,7 +106,7 @@ class CompiledCuda:
         return KernelCheck(verdict, error, time.perf_counter() - began, ran)
 
     def engine_runs(
-        self, constants: Constants, program: Program, sizes: Mapping[Dim, int]
+        self, constants: Constants, program: Program, sizes: Mapping[Dim, int] = NO_SIZES
     ) -> EngineRuns | str:
         """On the GPU that is here, or emulated. Raises: DeviceError."""
         if self.no_gpu is not None:

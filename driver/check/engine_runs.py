@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from ...codegen.program_artifact import ProgramArtifact
-from ...runtime.arrays import Array
+from ...runtime.arrays import NO_SIZES, Array
 from ...runtime.cpu.program_code import CpuFrame, NativeProgram
 from ...runtime.engine.engine_code import ModelArtifact
 from ...runtime.index_checks import IndexRangeError
@@ -84,7 +84,7 @@ class ThreadedRuns:
     ways = tuple(f"on {count} thread{'s' * (count > 1)}" for count in THREADS)
     title = f"on {', '.join(map(str, THREADS[:-1]))} and {THREADS[-1]} threads, equal bits"
 
-    def __init__(self, program: NativeProgram, sizes: Mapping[Dim, int]) -> None:
+    def __init__(self, program: NativeProgram, sizes: Mapping[Dim, int] = NO_SIZES) -> None:
         """sizes: of the runs."""
         self.artifact = program.artifact.at(sizes)
         self._program = program
