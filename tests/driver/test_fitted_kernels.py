@@ -112,3 +112,14 @@ def test_an_element_has_the_same_bits_at_each_size_and_on_any_threads(isa: str) 
             for threads in (1, 2, 3):
                 found = kernel(*given, threads=threads)
                 assert found.tobytes() == np.ascontiguousarray(whole[:m, :n]).tobytes(), (m, n)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_a_strict_build_sees_the_order_of_sums_in_all_tiles(isa: str) -> None:
+    kernel = build(product_of(40, 70, 20), f"c:{isa}", verify="off", strict=True)
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s, dtype=np.float32) for s in ((13, 20), (20, 37)))
+    wanted = np.zeros((13, 37), np.float32)
+    for k in range(20):
+        wanted += a[:, k, None] * b[k]
+    assert kernel(a, b).tobytes() == wanted.tobytes()
