@@ -8,10 +8,12 @@ it: `same` and `at_most` say so, and a comparison that no form and no bound deci
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -20,6 +22,7 @@ from .errors import TilewrightError
 from .expr import Expr, Max, Min, add, floordiv, index, mul
 
 Interval = tuple[int, int]
+Number = int | Fraction
 _LARGEST = (1 << 31) - 1  # of a size as a dim
 
 
@@ -364,16 +367,45 @@ def _sum(terms: Iterable[tuple[Monomial, int]]) -> AnySize:
 
 
 def _size(terms: tuple[tuple[Monomial, int], ...]) -> Size:
-    low = high = 0
+    ends = _reach(terms)
+    low, high = math.ceil(ends[0]), math.floor(ends[1])
+    if any(isinstance(atom, DividedSize) for monomial, _ in terms for atom in monomial[:1]):
+        low = max(low, math.ceil(_reach(_undivided(terms, -1))[0]))
+        high = min(high, math.floor(_reach(_undivided(terms, 1))[1]))
+    return Size(terms, low, high)
+
+
+def _reach(terms: Iterable[tuple[Monomial, Number]]) -> tuple[Number, Number]:
+    """Between which numbers a sum lies whose terms know nothing of each other."""
+    low: Number = 0
+    high: Number = 0
     for monomial, coefficient in terms:
         ends = (coefficient, coefficient)
         for atom in monomial:
             ends = _span(ends, _bounds(atom))
         low, high = low + ends[0], high + ends[1]
-    return Size(terms, low, high)
+    return low, high
 
 
-def _span(a: Interval, b: Interval) -> Interval:
+def _undivided(terms: Iterable[tuple[Monomial, int]], side: int) -> list[tuple[Monomial, Number]]:
+    """A sum that is at most (side -1) or at least (side 1) what `terms` are, where a quotient that
+    stands alone is what it divides, over its divisor: seq//2 - seq is at most -seq/2.
+    """
+    total: dict[Monomial, Number] = {}
+    for monomial, coefficient in terms:
+        parts: list[tuple[Monomial, Number]] = [(monomial, coefficient)]
+        divided = monomial[0] if len(monomial) == 1 else None
+        if isinstance(divided, DividedSize):
+            share = Fraction(coefficient, divided.divisor)
+            parts = [(m, share * c) for m, c in divided.size.terms]
+            if coefficient * side < 0:  # less what the division leaves at most
+                parts.append(((), -share * (divided.divisor - 1)))
+        for part, number in parts:
+            total[part] = total.get(part, 0) + number
+    return list(total.items())
+
+
+def _span(a: tuple[Number, Number], b: Interval) -> tuple[Number, Number]:
     products = [x * y for x in a for y in b]
     return min(products), max(products)
 

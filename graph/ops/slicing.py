@@ -17,6 +17,7 @@ from ...tir.sizes import (
     closed_shape,
     greatest,
     interval,
+    is_closed,
     largest,
 )
 from ...tir.te import te
@@ -51,7 +52,7 @@ class Slice(Operator):
         ):
             last = start + (size - 1) * step
             extent = x.shape[axis]
-            if size != 0 and not (0 <= start < extent and 0 <= last < extent):
+            if not _lies_within(start, size, last, extent):
                 problem = (
                     f"axis {axis} of {x} is read from {start} to {last}; expected 0 to {extent - 1}"
                 )
@@ -198,6 +199,15 @@ class Spread(Operator):
     def _shape(self, shape: Shape) -> Shape:
         pairs = zip(shape, self.steps, strict=True)
         return tuple(greatest(0, (size - 1) * step + 1) for size, step in pairs)
+
+
+def _lies_within(start: AnySize, size: AnySize, last: AnySize, extent: AnySize) -> bool:
+    """Whether all places from the first to the last are of an axis, in every run; of none there are
+    none outside. Raises: SizeError where a run decides it.
+    """
+    if is_closed((start, size, extent)):
+        return size == 0 or (0 <= start < extent and 0 <= last < extent)
+    return start >= 0 and last < extent
 
 
 def _stepped(index: Expr, start: AnySize, step: int) -> Expr:

@@ -54,6 +54,8 @@ B, S, P = map(size_of, DIMS)
         (least(S, 64), "min(64, seq)"),
         (least(S, 512), "seq"),
         (greatest(S, 1), "seq"),
+        (least(S, S // 2), "seq//2"),
+        (greatest(S, (S + 1) // 2), "seq"),
         (greatest(P, S, P), "max(past, seq)"),
         (product_of((B, 3, S)), "3*batch*seq"),
         (product_of(()), "1"),
@@ -94,8 +96,16 @@ def test_an_order_that_a_call_decides_is_refused() -> None:
         (lambda: closed(B * S), "sizes: 'batch*seq' is decided by each call;"),
         (lambda: closed_shape((2, S)), "sizes: 'seq' is decided by each call;"),
         (lambda: S // 0, "sizes: 'seq' is divided by '0'; expected a divisor above 0, or one that"),
-        (lambda: S // B, "sizes: 'seq' is divided by 'batch';"),
-        (lambda: axis_of(S - 2), "sizes: 'seq - 2' is -1 to 126; expected an axis of 0 to"),
+        (
+            lambda: S // B,
+            "sizes: 'seq' is divided by 'batch'; expected a divisor above 0, or one that every "
+            "part of it has. [size-divisor]",
+        ),
+        (
+            lambda: axis_of(S - 2),
+            "sizes: 'seq - 2' is -1 to 126; expected an axis of 0 to 2147483647 elements. "
+            "[size-axis]",
+        ),
     ],
 )
 def test_what_needs_a_number_says_so(ask: Callable[[], object], message: str) -> None:

@@ -29,6 +29,11 @@ from ...types import TensorType, array_of
 SizeArray = NDArray[np.object_]
 _MOST = 1024  # elements of an operand
 
+
+class _NotComputed(Exception):
+    """What a node makes of sizes is for a run to compute."""
+
+
 _WHOLE = ("int32", "int64", "bool")
 
 
@@ -56,7 +61,7 @@ def sizes_of(node: GraphNode, builder: GraphBuilder) -> SizeArray | None:
         return None
     try:
         made = found(node.op, *operands)
-    except SizeError:
+    except (SizeError, _NotComputed):
         return None  # it is computed when the model runs
     listed = made.reshape(-1).tolist()
     kind = node.infer(builder.types)[0].dtype
@@ -107,7 +112,7 @@ def _quotient(a: AnySize, b: AnySize) -> AnySize:
         return exact
     if isinstance(a, Size) and a.low >= 0:
         return a // b
-    raise SizeError(f"sizes: '{a}' may be negative where it is divided.", code="size-negative")
+    raise _NotComputed
 
 
 def _where(condition: AnySize, a: AnySize, b: AnySize) -> AnySize:
@@ -117,7 +122,7 @@ def _where(condition: AnySize, a: AnySize, b: AnySize) -> AnySize:
 def _cast(op: Operator, x: SizeArray) -> SizeArray:
     if isinstance(op, functions.Cast) and op.to in ("int32", "int64"):
         return x
-    raise SizeError("sizes: they are cast to what is no whole number.", code="size-cast")
+    raise _NotComputed
 
 
 def _equal(a: AnySize, b: AnySize) -> AnySize:

@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 
-from .....tir.sizes import AnySize, SizeError, closed, greatest, is_closed, least
+from .....tir.sizes import AnySize, closed, greatest, is_closed, least
 from ....errors import ModelError
 from ....ops import slicing
 from ....ops.base import normal_axis
@@ -115,16 +115,12 @@ def _slice(node: NodeReader) -> Result:
 
 
 def _walk(start: AnySize, end: AnySize, step: int, size: AnySize) -> AxisWalk:
-    """What a slice from `start` to `end` takes of an axis. Raises: SizeError."""
+    """What a slice from `start` to `end` takes of an axis. Raises: SizeError, NotSupported."""
     if is_closed((start, end, size)):
         places = slice(closed(start), closed(end), step).indices(closed(size))
         return AxisWalk.along(range(*places))
     if step < 0:
-        raise SizeError(
-            f"sizes: an axis of {size} elements is walked backwards; expected a size that is a "
-            "number.",
-            code="size-backwards",
-        )
+        raise NotSupported(f"it walks backwards over an axis of {size} elements")
     first, last = (greatest(0, least(_from_front(place, size), size)) for place in (start, end))
     return AxisWalk(first, -(greatest(0, last - first) * -1 // step), step)
 
