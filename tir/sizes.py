@@ -471,11 +471,6 @@ def as_expression(size: AnySize) -> Expr:
     return size.expression if isinstance(size, Size) else index(size)
 
 
-def as_operand(size: AnySize) -> Expr | int:
-    """A size as an operand: an expression of int64 where calls decide it, else the number."""
-    return size.expression if isinstance(size, Size) else size
-
-
 def as_factor(size: AnySize) -> Expr | int:
     """The size of an axis as an operand: the dim that stands for it, else the number."""
     return axis_of(size)

@@ -11,8 +11,8 @@ from ...tir.expr import Expr
 from ...tir.sizes import (
     AnySize,
     Size,
+    as_expression,
     as_factor,
-    as_operand,
     closed,
     closed_shape,
     greatest,
@@ -212,7 +212,7 @@ def _lies_within(start: AnySize, size: AnySize, last: AnySize, extent: AnySize) 
 
 def _stepped(index: Expr, start: AnySize, step: int) -> Expr:
     scaled = index if step == 1 else index * step
-    return scaled if start == 0 else scaled + as_operand(start)
+    return scaled if start == 0 else scaled + as_expression(start)
 
 
 def _stays_inside(start: AnySize, size: AnySize, step: int, extent: AnySize) -> bool:

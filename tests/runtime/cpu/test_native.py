@@ -112,7 +112,7 @@ def test_a_size_that_no_array_tells_is_to_be_said() -> None:
     with pytest.raises(LibraryError) as caught:
         NativeEntry(library, entry, {})
     assert str(caught.value) == (
-        f"LibraryError: library: no array of '{entry.symbol}' tells its size 'n'; expected an entry "
-        "at sizes that are known. [library-size]"
+        f"LibraryError: library: no array of '{entry.symbol}' tells its size 'n'; expected an "
+        "entry at sizes that are known. [library-size]"
     )
     assert NativeEntry(library, entry.at({n: 3}), {}).workspace_bytes(1) >= 0
