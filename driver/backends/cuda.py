@@ -45,9 +45,11 @@ class CudaBackend:
         """The parts of an engine for a GPU, which need not be here: what depends on constants alone
         is computed there, before the first run.
         """
+        from ...codegen.cuda.program import check_flat
         from ..build_parts import build_parts
         from ..compile_ahead_cuda import CheckedOn, CompileAheadCuda
 
+        check_flat(job.program)  # before anything is compiled
         target = job.target
         checked_on: CheckedOn = "emulation" if job.options.verify == "emulated" else "device"
         return build_parts(job, "nvrtc", lambda: CompileAheadCuda(target, checked_on))

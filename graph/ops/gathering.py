@@ -28,6 +28,7 @@ class Gather(Operator):
     axis: int
 
     role = OperatorRole.MOVEMENT
+    checks_indices = True
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -63,6 +64,7 @@ class GatherElements(Operator):
     axis: int
 
     role = OperatorRole.MOVEMENT
+    checks_indices = True
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -104,6 +106,7 @@ class GatherND(Operator):
     batch: int = 0
 
     role = OperatorRole.MOVEMENT
+    checks_indices = True
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

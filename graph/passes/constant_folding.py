@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..ir.ir import Graph, GraphNode, rebuilt
+from ..ir.ir import Graph, GraphNode, RegionOperator, rebuilt
 from ..reference.reference import apply
 from ..types import Constant, Splat, TensorType, array_of, owned
 
@@ -28,7 +28,8 @@ class ConstantFolding:
         kept: list[GraphNode] = []
         budget, steps = self.max_bytes, self.max_steps
         for node in graph.nodes:
-            if not node.inputs or any(value not in constants for value in node.inputs):
+            regions = isinstance(node.op, RegionOperator)  # nobody knows how long they run
+            if regions or not node.inputs or any(v not in constants for v in node.inputs):
                 kept.append(node)
                 continue
             operands = tuple(constants[value] for value in node.inputs)

@@ -11,7 +11,8 @@ from tilewright.codegen.cuda.program import emit_program
 from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.errors import TargetError
-from tilewright.tir.program.program import Program, place_syncs
+from tilewright.tir.program.program import Program
+from tilewright.tir.program.syncs import place_syncs
 from tilewright.tir.target.target import Target
 
 from ...gpu_program import branches

@@ -23,7 +23,8 @@ from tilewright.runtime.model.model import Model
 from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program.evaluate import evaluate_program
-from tilewright.tir.program.program import Copy, Program, place_syncs
+from tilewright.tir.program.program import Copy, Program
+from tilewright.tir.program.syncs import place_syncs
 from tilewright.tir.target.target import Target
 
 from ...checked_program import embedding, tables
@@ -44,6 +45,9 @@ class Reference:
     constants: Arrays
     factor: float = 1.0
     decides: bool = False
+
+    def why_not_run(self, inputs: Mapping[str, np.ndarray]) -> None:
+        return None
 
     def __call__(self, inputs: Arrays) -> Arrays:
         return self._evaluated(inputs, "float64")
