@@ -29,6 +29,7 @@ from ...tir.program.program import (
     Step,
     Sync,
     WriteIteration,
+    kept_words,
 )
 from ..ir.ir import Graph
 from ..ir.views import storage
@@ -231,9 +232,12 @@ class _Walk:
         owner = self._owner(source)
         if owner is None:
             _refuse(f"{who} copies {source}, where no value lies whole")
-        self._write(
-            who, target, owner, target.bytes if target.moves else min(ALIGNMENT, target.bytes)
-        )
+        self._write(who, target, owner, self._alignment(target))
+
+    def _alignment(self, target: Slice) -> int:
+        """Of what is copied: rows lie behind each other, and so do checks."""
+        is_word = target in kept_words(self.program.body).values()
+        return target.dtype.bytes if target.moves or is_word else ALIGNMENT
 
     # -- memory ----------------------------------------------------------------------------------
 

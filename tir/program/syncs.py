@@ -7,7 +7,7 @@ An iteration ends with a Sync: what the next one does depends on nothing before 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..errors import IRError
@@ -123,24 +123,39 @@ class _Placer:
                 found.append(Sync())
                 since.clear()
             since.add(step, effects)
-            found.append(self._inside(step, since) if isinstance(step, Branch | Repeat) else step)
+            match step:
+                case Branch():
+                    found.append(self._branch(step, since))
+                case Repeat():
+                    found += self._loop(step, since)
+                case _:
+                    found.append(step)
         return tuple(found)
 
-    def _inside(self, step: Branch | Repeat, since: _Since) -> Step:
-        inside = since.copy()
-        if isinstance(step, Repeat):
-            body = (*self.placed(step.body, inside), Sync())
-            if step.always_runs:
-                since.clear()
-            return step if body == step.body else replace(step, body=body)
-        other = since.copy()
-        then, otherwise = self.placed(step.then, inside), self.placed(step.otherwise, other)
+    def _branch(self, step: Branch, since: _Since) -> Step:
+        ways = since.copy(), since.copy()
+        then = self.placed(step.then, ways[0])
+        otherwise = self.placed(step.otherwise, ways[1])
         since.clear()
-        since.join(inside)
-        since.join(other)
+        since.join(ways[0])
+        since.join(ways[1])
         if (then, otherwise) == (step.then, step.otherwise):
             return step
         return replace(step, then=then, otherwise=otherwise)
+
+    def _loop(self, step: Repeat, since: _Since) -> Iterator[Step]:
+        """A Sync that only the first iteration needs stands before the loop."""
+        later = _Since()
+        later.add(step, _asked(step))
+        body = self.placed(step.body, later)
+        if self.placed(step.body, since.copy()) != body:
+            yield Sync()
+            since.clear()
+            since.add(step, _asked(step))
+        if step.always_runs:
+            since.clear()
+        body = (*body, Sync())
+        yield step if body == step.body else replace(step, body=body)
 
 
 class _Verifier:
