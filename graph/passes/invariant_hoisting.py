@@ -36,9 +36,8 @@ class InvariantHoisting:
             op, inputs = _without(builder, op, inputs, found)
         if op is node.op:
             return None
-        outputs = tuple(map(builder.fresh, node.outputs))
-        builder.add_node(GraphNode(op, inputs, outputs, node.name))
-        return outputs
+        builder.add_node(GraphNode(op, inputs, node.outputs, node.name))
+        return node.outputs
 
 
 def _invariant(op: Loop) -> list[GraphNode]:

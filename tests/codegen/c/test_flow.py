@@ -31,7 +31,7 @@ from tilewright.tir.program.program import (
 from tilewright.tir.program.syncs import place_syncs
 from tilewright.tir.target.target import Target
 
-from ...looping_program import CONSTANTS, MADE, X, Y, expected, inputs, looping, vector
+from ...looping_program import CONSTANTS, MADE, SUM, X, Y, expected, inputs, looping, vector
 
 SCALAR = Target.parse("c:scalar")
 
