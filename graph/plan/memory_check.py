@@ -102,7 +102,10 @@ class _Walk:
                 case Copy():
                     self._move(who, step.source, step.target)
                 case KeepLargest():
-                    self._write(who, step.target, "a check that is kept", step.target.bytes)
+                    kept = self._owner(step.target)  # what it was before the run began
+                    if kept is None or self._owner(step.source) is None:
+                        _refuse(f"{who} keeps a check beside what is not there")
+                    self._write(who, step.target, kept, step.target.bytes)
                 case WriteIteration():
                     loops = {loop.number: loop for loop in loops_in(self.model.block)}
                     self._write(who, step.target, loops[step.loop].iteration, ALIGNMENT)

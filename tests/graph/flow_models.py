@@ -399,6 +399,23 @@ def invariant() -> FlowModel:
     return FlowModel(proto, tuple({"n": np.array(n), "x": floats((5, 8))} for n in (0, 3)))
 
 
+def two_products() -> FlowModel:
+    """A state that the first of two kernels reads, and the second one computes anew."""
+    inner = body(
+        "step",
+        [node("MatMul", ["s", "w"], ["h"]), node("MatMul", ["h", "w"], ["next"])],
+        [value("s", shape=(3, 8))],
+        ["next"],
+        w=floats((8, 8), 4) * np.float32(0.3),
+    )
+    proto = model(
+        [node("Loop", ["n", "yes", "x"], ["y"], name="loop", body=inner)],
+        [value("n", INT64, ()), value("x", shape=(3, 8))],
+        [value("y")],
+    )
+    return FlowModel(proto, tuple({"n": np.array(n), "x": floats((3, 8))} for n in (0, 3)))
+
+
 MODELS: Mapping[str, Callable[[], FlowModel]] = {
     make.__name__: make
     for make in (
@@ -413,5 +430,6 @@ MODELS: Mapping[str, Callable[[], FlowModel]] = {
         scan_in_scan,
         gathering,
         invariant,
+        two_products,
     )
 }
