@@ -8,7 +8,7 @@ from onnx import AttributeProto, GraphProto, NodeProto
 
 from ...errors import ModelError
 
-DEEPEST = 32  # of graphs within each other
+DEEPEST = 16  # of graphs within each other
 
 
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
