@@ -87,7 +87,7 @@ class _Walk:
     # -- steps, beside what the graph says -------------------------------------------------------
 
     def _block(self, block: FlatBlock, steps: Sequence[Step]) -> None:
-        waiting = iter([x for x in block.items if not isinstance(x, str) or x in self.parts])
+        waiting = iter(filter(self._has_step, block.items))
         for step in steps:
             if isinstance(step, Sync):
                 continue
@@ -115,13 +115,20 @@ class _Walk:
                         _refuse(f"{who} is a branch; the graph has none there")
                     self._branch(who, step, branch)
                 case Repeat():
-                    loop = next((x for x in waiting if not _is_left_out(x)), None)
+                    loop = next(waiting, None)
                     if not isinstance(loop, FlatLoop) or loop.number != step.loop:
                         _refuse(f"{who} is a loop; the graph has none there")
                     self._loop(who, step, loop)
-        left = next((x for x in waiting if not _is_left_out(x)), None)
+        left = next(waiting, None)
         if left is not None:
             _refuse(f"no step does '{left if isinstance(left, str) else left.label}'")
+
+    def _has_step(self, item: str | FlatBranch | FlatLoop) -> bool:
+        """Whether there is a step for it: a loop that never runs gives what it is given."""
+        if isinstance(item, FlatLoop) and item.count == 0:
+            self.roots |= {carried.last: carried.first for carried in item.carried}
+            return False
+        return not isinstance(item, str) or item in self.parts
 
     def _branch(self, who: str, step: Branch, branch: FlatBranch) -> None:
         self._read(who, step.condition, branch.condition)
@@ -140,7 +147,11 @@ class _Walk:
                 self.roots[result] = same
 
         def given(mine: Hashable, theirs: Hashable) -> Hashable:
-            return results.get((mine, theirs))
+            if not isinstance(mine, _RowOwner) or not isinstance(theirs, _RowOwner):
+                return results.get((mine, theirs))
+            found = results.get((mine.value, theirs.value))
+            same = found is not None and mine.moves == theirs.moves
+            return _RowOwner(found, mine.moves) if same else None
 
         self.arena.meet(after[0], given)
         self.outputs.meet(after[1], given)
@@ -307,11 +318,6 @@ class _RowOwner:
 
     value: Hashable
     moves: tuple[LoopRow, ...]
-
-
-def _is_left_out(item: str | FlatBranch | FlatLoop) -> bool:
-    """Whether a loop never runs, so that there is no step for it."""
-    return isinstance(item, FlatLoop) and item.count == 0
 
 
 def _refuse(problem: str) -> NoReturn:
