@@ -28,12 +28,13 @@ from ..tir.program.program import (
     Slice,
     Step,
     Sync,
+    WriteIteration,
     launch_effects,
     step_text,
 )
 from ..tir.program.touched_memory import TouchedMemory
 from .artifact import Entry
-from .program_artifact import ProgramArtifact, Scratch
+from .program_artifact import ProgramArtifact, Scratch, slices_of
 
 
 def check_memory(artifact: ProgramArtifact) -> None:
@@ -52,6 +53,7 @@ class _Run:
         self.artifact = artifact
         self.kernels = kernels
         self.state = _State(ByteOwners(), frozenset(), TouchedMemory(), TouchedMemory())
+        self.loops: frozenset[int] = frozenset()  # those around a step
 
     def walk(self) -> None:
         """All steps, then the outputs."""
@@ -83,7 +85,11 @@ class _Run:
         writes what it writes, so twice tells all.
         """
         self._ask(step.before_first, step)
-        before = self.state.copy()
+        rows = {m.rows for item in slices_of(step) for m in item.moves if m.loop == step.loop}
+        if not rows <= {step.count}:
+            _refuse(f"'{step_text(step)}' goes through arrays of {sorted(rows)} rows")
+        before, around = self.state.copy(), self.loops
+        self.loops |= {step.loop}
         self._steps(step.body)
         if not step.body or not isinstance(step.body[-1], Sync):
             _refuse(f"an iteration of '{step_text(step)}' ends without a barrier")
@@ -92,6 +98,7 @@ class _Run:
         if step.condition is not None:
             self._ask((step.condition,), step)
         self._steps(step.body)
+        self.loops = around
         if not step.always_runs:
             self.state = again
 
@@ -103,6 +110,10 @@ class _Run:
 
     def _action(self, step: Action) -> None:
         effects = _effects(step, self.kernels)
+        loops = {move.loop for item in effects.touched for move in item.moves}
+        loops |= {step.loop} if isinstance(step, WriteIteration) else set()
+        if not loops <= self.loops:
+            _refuse(f"'{step_text(step)}' follows a loop that it is not in")
         for item in effects.read:
             self._check_read(item, step)
         for item in effects.written:

@@ -92,7 +92,8 @@ def _moves(planned: Planned) -> Iterator[str]:
         if graph.types[stored].elements and _only_moves(part):
             yield (
                 f"moves: {part.group.nodes[-1].title}: {megabytes(graph.types[stored].bytes)}, "
-                f"{part.kernel.price}; because {_wanted(graph, names[stored])}"
+                f"{part.kernel.price}; because "
+                f"{_wanted(graph, planned.flat.outputs, names[stored])}"
             )
 
 
@@ -100,16 +101,18 @@ def _only_moves(part: KernelChoice) -> bool:
     return all(node.op.role is OperatorRole.MOVEMENT for node in part.group.nodes)
 
 
-def _wanted(graph: Graph, names: list[str]) -> str:
+def _wanted(graph: Graph, outputs: tuple[str, ...], names: list[str]) -> str:
     """Who needs the elements of a value, which has several names, together in their order."""
     for name in names:
-        if name in graph.outputs:
+        if name in outputs:
             return f"'{name}' is an output of the model"
     users = [
         node.title
         for node in graph.nodes
         if not is_view(node, graph.types) and not set(names).isdisjoint(node.inputs)
     ]
+    if not users and not set(names).isdisjoint(graph.outputs):
+        return "a branch or a loop takes it"
     if not users:
         return "no pass removed it, though nobody reads it"
     others = f" and {len(users) - 1} more nodes read" if len(users) > 1 else " reads"

@@ -72,7 +72,7 @@ def plan_model(
     clock.lap("passes", [("check of passes", report.check_seconds) for report in reports])
     model = flatten(graph)
     flat = model.graph
-    fusion = fuse(flat)
+    fusion = fuse(flat, outputs=model.outputs)
     pricer = Pricer(target, source, strict=strict, tolerance=tolerance)
     decisions = choose(flat, fusion.groups, pricer)
     clock.lap("choose")

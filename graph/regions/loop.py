@@ -146,10 +146,10 @@ class Loop(RegionOperator):
                 f"{len(self.collected)} collected ones",
                 code="loop-outputs",
             )
-        for number, (first, value) in enumerate(zip(carried, made.carried, strict=True)):
+        for now, first, value in zip(self.taken.carried, carried, made.carried, strict=True):
             if body.types[value] != first:
                 raise ModelError(
-                    f"Loop: carried value {number} is {first} before an iteration and "
+                    f"Loop: carried value '{now}' is {first} before an iteration and "
                     f"{body.types[value]} behind it; expected one type, since memory is planned "
                     "before a run.",
                     code="loop-carried",

@@ -7,7 +7,7 @@ An iteration ends with a Sync: what the next one does depends on nothing before 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import IRError
@@ -23,6 +23,7 @@ from .program import (
     Slice,
     Step,
     Sync,
+    WriteIteration,
     check_slices,
     checks_of,
     effects_of,
@@ -52,7 +53,7 @@ def verify_program(program: Program) -> None:
     for launch in program.prepare:
         effects = effects_of(functions, launch)
         check_slices(program, launch, effects, ("constant",), ("constant",))
-    _Verifier(program).steps(program.body, _Since(), (), nested=False)
+    _Verifier(program).steps(program.body, _Since(), {}, nested=False)
 
 
 class _Since:
@@ -158,6 +159,9 @@ class _Placer:
         yield step if body == step.body else replace(step, body=body)
 
 
+Loops = Mapping[int, Repeat]  # those around a step, by their numbers
+
+
 class _Verifier:
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -166,9 +170,7 @@ class _Verifier:
         self._held: list[ProgramCheck] = []
         self._loops: set[int] = set()  # all so far
 
-    def steps(
-        self, steps: Sequence[Step], since: _Since, loops: tuple[int, ...], *, nested: bool
-    ) -> None:
+    def steps(self, steps: Sequence[Step], since: _Since, loops: Loops, *, nested: bool) -> None:
         """Check steps within the loops `loops`; `since` goes on to their end. nested: whether they
         may run several times or not at all.
         """
@@ -187,13 +189,13 @@ class _Verifier:
                 case Repeat():
                     self._asked(step, since, loops)
                     self._check_loop(step)
-                    self.steps(step.body, since.copy(), (*loops, step.loop), nested=True)
+                    self.steps(step.body, since.copy(), {**loops, step.loop: step}, nested=True)
                     if step.always_runs:
                         since.clear()
                 case _:
                     self._action(step, since, loops, nested=nested)
 
-    def _action(self, step: Action, since: _Since, loops: tuple[int, ...], *, nested: bool) -> None:
+    def _action(self, step: Action, since: _Since, loops: Loops, *, nested: bool) -> None:
         effects = effects_of(self._functions, step)
         check_slices(self._program, step, effects, _READABLE, _WRITABLE)
         self._check_rows(step, effects, loops)
@@ -207,7 +209,7 @@ class _Verifier:
         self._check_apart(step, effects, since)
         since.add(step, effects)
 
-    def _asked(self, step: Branch | Repeat, since: _Since, loops: tuple[int, ...]) -> None:
+    def _asked(self, step: Branch | Repeat, since: _Since, loops: Loops) -> None:
         effects = _asked(step)
         check_slices(self._program, step, effects, _READABLE, ())
         self._check_rows(step, effects, loops)
@@ -246,16 +248,25 @@ class _Verifier:
                 code="program-iteration",
             )
 
-    def _check_rows(self, step: Step, effects: Effects, loops: tuple[int, ...]) -> None:
-        """Rows and numbers of iterations are those of the loops around."""
+    def _check_rows(self, step: Step, effects: Effects, loops: Loops) -> None:
+        """Rows and numbers of iterations are those of the loops around; there is a row for each
+        iteration.
+        """
         used = {move.loop for item in effects.touched for move in item.moves}
-        used |= {step.loop} if hasattr(step, "loop") and not isinstance(step, Repeat) else set()
-        if not used <= set(loops):
+        used |= {step.loop} if isinstance(step, WriteIteration) else set()
+        if not used <= loops.keys():
             raise IRError(
-                f"program: '{step_text(step)}' follows loop {min(used - set(loops))}; expected one "
-                "that it is in.",
+                f"program: '{step_text(step)}' follows loop {min(used - loops.keys())}; expected "
+                "one that it is in.",
                 code="program-row",
             )
+        for move in (move for item in effects.touched for move in item.moves):
+            if loops[move.loop].count != move.rows:
+                raise IRError(
+                    f"program: '{step_text(step)}' follows the rows of an array of {move.rows} "
+                    f"through '{step_text(loops[move.loop])}'; expected as many iterations.",
+                    code="program-rows",
+                )
 
     def _check_word(self, item: ProgramCheck, step: Launch, *, nested: bool) -> None:
         """The results of checks lie in the arena, where who runs a program finds them: of a launch

@@ -130,8 +130,16 @@ def test_an_iteration_ends_with_a_barrier() -> None:
 
 def test_a_row_lies_in_its_array() -> None:
     outside = vector("arena", 192, LoopRow(0, 5))
+    copy = Copy(X, outside)
     assert "beyond the 256 bytes of the arena" in refused_as_written(
-        Repeat(0, 5, None, (Copy(X, outside), Sync()))
+        Repeat(0, 5, None, (copy, Sync()))
+    )
+    for count in (6, None):
+        assert "goes through arrays of [5] rows" in refused_as_written(
+            Repeat(0, count, None, (copy, Sync()))
+        )
+    assert "follows a loop that it is not in" in refused_as_written(
+        Repeat(1, 5, None, (copy, Sync()))
     )
 
 

@@ -136,6 +136,11 @@ def test_loops_are_well_formed() -> None:
 
 
 def test_a_row_needs_its_whole_array() -> None:
+    assert refused(Repeat(0, 4, None, (Copy(vector("input", 3, LoopRow(0, 3)), Y), Sync()))) == (
+        "IRError: program: 'copy(input[3][i0]: float32[4] -> output[0]: float32[4])' follows the "
+        "rows of an array of 3 through 'for i0 below 4:'; expected as many iterations. "
+        "[program-rows]"
+    )
     outside = vector("arena", 0, LoopRow(0, 17))
     assert "which does not exist. [program-slice]" in refused(
         Repeat(0, 17, None, (Copy(X, outside), Sync()))
