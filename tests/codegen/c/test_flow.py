@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,7 +15,9 @@ from tilewright.codegen.program_artifact import ProgramArtifact, Scratch
 from tilewright.driver.build_program import build_program
 from tilewright.driver.jobs import ProgramOptions
 from tilewright.driver.lower_program import lower_program
+from tilewright.runtime.artifact_json import artifact_from_json, artifact_to_json
 from tilewright.tir.errors import IRError
+from tilewright.tir.json_reader import parse_json
 from tilewright.tir.program.flow import with_actions
 from tilewright.tir.program.program import (
     Action,
@@ -166,3 +169,32 @@ def test_launches_that_may_run_at_once_have_scratch_memory_of_their_own() -> Non
         with pytest.raises(IRError) as caught:
             check_memory(placed(at))
         assert problem in str(caught.value)
+
+
+def test_it_survives_as_json_and_what_writing_cannot_have_made_is_refused() -> None:
+    made = artifact()
+    sources = (*made.texts, made.main)
+
+    def read(artifact: ProgramArtifact) -> ProgramArtifact:
+        text = json.dumps(artifact_to_json(artifact))
+        return artifact_from_json(parse_json(text, "artifact"), sources)
+
+    assert read(made) == made
+
+    def wrong(change: Callable[[Action], Action]) -> str:
+        with pytest.raises(IRError) as caught:
+            read(replace(made, body=with_actions(made.body, change)))
+        return str(caught.value)
+
+    def larger(step: Action) -> Action:
+        if not isinstance(step, Launch) or not step.arguments[1].moves:
+            return step
+        first, item, *rest = step.arguments
+        moves = tuple(replace(move, rows=move.rows + 1) for move in item.moves)
+        return replace(step, arguments=(first, replace(item, moves=moves), *rest))
+
+    def unknown(step: Action) -> Action:
+        return replace(step, function="nobody") if isinstance(step, Launch) else step
+
+    assert "is no row of 'table'" in wrong(larger)
+    assert "a launch of 'nobody' does not fit the kernels" in wrong(unknown)
