@@ -9,14 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tilewright import te
 from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.check_memory import check_memory
+from tilewright.codegen.lower.lower import lower, lower_to_nest
 from tilewright.codegen.program_artifact import ProgramArtifact, Scratch
 from tilewright.driver.build_program import build_program
 from tilewright.driver.jobs import ProgramOptions
 from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.artifact_json import artifact_from_json, artifact_to_json
 from tilewright.tir.errors import IRError
+from tilewright.tir.func import PrimFunc
 from tilewright.tir.json_reader import parse_json
 from tilewright.tir.program.flow import with_actions
 from tilewright.tir.program.program import (
@@ -34,7 +37,19 @@ from tilewright.tir.program.program import (
 from tilewright.tir.program.syncs import place_syncs
 from tilewright.tir.target.target import Target
 
-from ...looping_program import CONSTANTS, MADE, SUM, X, Y, expected, inputs, looping, vector
+from ...looping_program import (
+    CONSTANTS,
+    MADE,
+    ROWS,
+    SIZE,
+    SUM,
+    X,
+    Y,
+    expected,
+    inputs,
+    looping,
+    vector,
+)
 
 SCALAR = Target.parse("c:scalar")
 
@@ -94,7 +109,8 @@ def refused(*body: Step) -> str:
     return str(caught.value)
 
 
-ZS = vector("output", 1)
+ZS = Slice("output", 1, X.dtype, (ROWS, SIZE))
+TABLE = Slice("input", 3, X.dtype, (ROWS, SIZE))
 FLAG = Slice("input", 1, looping().inputs[1].dtype, ())
 FILL = Copy(X, MADE)
 READ = Launch("negate", (MADE, Y), "read")
@@ -155,10 +171,10 @@ def refused_as_written(*body: Step) -> str:
 def test_launches_that_may_run_at_once_have_scratch_memory_of_their_own() -> None:
     made = artifact()
     kernels = tuple(replace(kernel, workspace_bytes=64) for kernel in made.kernels)
-    double, negate = made.launches[1:3]
+    double, negate = (replace(one, arguments=(X, MADE)) for one in made.launches[1:3])
     aside = replace(double, arguments=(X, SUM))
     both = Branch(FLAG, (double,), (negate,))
-    body = (Copy(X, Y), Sync(), Repeat(0, 2, None, (both, aside, Sync())), Copy(MADE, ZS))
+    body = (Copy(TABLE, ZS), Repeat(0, 2, None, (both, aside, Sync())), Copy(MADE, Y))
     spaced = replace(made, kernels=kernels, workspace_bytes=128, body=body, read=())
 
     def placed(at: int) -> ProgramArtifact:
@@ -198,3 +214,21 @@ def test_it_survives_as_json_and_what_writing_cannot_have_made_is_refused() -> N
 
     assert "is no row of 'table'" in wrong(larger)
     assert "a launch of 'nobody' does not fit the kernels" in wrong(unknown)
+
+
+def test_ways_of_a_branch_share_scratch_memory_and_what_follows_has_its_own() -> None:
+    def stored(name: str) -> PrimFunc:
+        """A function that keeps a tensor between its two stages."""
+        a = te.placeholder((4,), "float32", name="A")
+        t = te.compute((4,), lambda i: a[i] * 2, name="T")
+        b = te.compute((4,), lambda i: t[3 - i] + t[i], name="B")
+        return lower(lower_to_nest(te.func(a, b, name=name)), SCALAR)
+
+    launches = [Launch("a", (X, SUM)), Launch("b", (X, SUM)), Launch("c", (X, MADE))]
+    body = (Branch(FLAG, (launches[0],), (launches[1],)), launches[2], Copy(X, Y), Copy(TABLE, ZS))
+    functions = tuple(stored(launch.function) for launch in launches)
+    made = emit_program(
+        place_syncs(replace(looping(), functions=functions, constants=(), body=body)), SCALAR
+    )
+    assert made.scratch == (Scratch(0, 0), Scratch(0, 0), Scratch(64, 0))
+    assert made.workspace_bytes == 128
