@@ -32,6 +32,7 @@ from .reference import StepBudget, computed
 
 ROUNDINGS = 8  # halves of a last place: a constant that is folded step by step has some
 ALLOWED_FLOAT64 = 1e-11  # of the largest element: sums in another order
+_MOST_RUNS = 1 << 14  # of regions
 _PIECE = 1 << 20  # elements that are compared at a time
 
 
@@ -277,7 +278,7 @@ def _values(side: _Side, feeds: dict[str, Array], names: list[str]) -> Iterator[
     part = make_graph(graph.name, inputs, names, side.nodes, graph.constants)
     given = {name: feeds[name] for name in inputs}
     # random data may tell a loop to run for ever
-    budget = StepBudget(check_limits().steps)
+    budget = StepBudget(check_limits().steps, _MOST_RUNS)
     return computed(part, given, names, dtype="float64", budget=budget)
 
 

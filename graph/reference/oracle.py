@@ -12,7 +12,8 @@ from ..types import Array
 from .effort import TooLarge, check_limits, check_within, effort
 from .reference import StepBudget, evaluate
 
-_OPEN_STEPS = 1 << 31  # of loops that data end: some seconds
+# of loops that data end: some seconds where all is work, one where the bodies are small
+_OPEN_STEPS, _OPEN_RUNS = 1 << 31, 1 << 13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +43,9 @@ class ModelOracle:
         try:
             for dtype in ("float64", None):
                 with np.errstate(all="ignore"):
-                    evaluate(self.graph, inputs, dtype=dtype, budget=StepBudget(_OPEN_STEPS))
+                    evaluate(
+                        self.graph, inputs, dtype=dtype, budget=StepBudget(_OPEN_STEPS, _OPEN_RUNS)
+                    )
         except TooLarge as reason:
             return f"the model {reason}"
         return None

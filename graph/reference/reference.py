@@ -15,22 +15,24 @@ from ..ops.base import Operator
 from ..types import Array, TensorType, array_of
 from .effort import TooLarge, effort
 
-_REGION_STEPS = 1 << 14  # what it takes to begin with a region, in steps of NumPy
-
 
 class StepBudget:
-    """How many steps regions may take together: a loop goes on for as long as its data say."""
+    """How many steps regions may take together, and how many of them may run, since each takes some
+    time however small it is: a loop goes on for as long as its data say.
+    """
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, runs: int) -> None:
         self._left = steps
+        self._runs = runs
         self._costs: dict[Graph, int] = {}
 
     def spend(self, region: Graph) -> None:
         """A region is evaluated. Raises: TooLarge where that is too much."""
         if region not in self._costs:
-            self._costs[region] = _REGION_STEPS + effort(region.nodes, region.types).steps
+            self._costs[region] = effort(region.nodes, region.types).steps
         self._left -= self._costs[region]
-        if self._left < 0:
+        self._runs -= 1
+        if min(self._left, self._runs) < 0:
             raise TooLarge("has loops that go on for longer than a check may take")
 
 

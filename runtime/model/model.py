@@ -13,7 +13,7 @@ from ...tir.program.json import parse_program, program_text
 from ...tir.program.program import Program
 from ..arrays import Array
 
-_MOST_STEPS = 1 << 17  # of a model whose loops data end: some seconds
+_MOST_STEPS = 1 << 14  # of a model whose loops data end: some seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

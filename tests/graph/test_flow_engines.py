@@ -99,7 +99,7 @@ def growing() -> FlowModel:
 def test_a_model_that_does_not_end_on_random_data_is_built_and_not_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tilewright.graph.reference.oracle._OPEN_STEPS", 1 << 20)
+    monkeypatch.setattr("tilewright.graph.reference.oracle._OPEN_RUNS", 100)
     engine = compile(growing().proto, cache=False)
     assert engine.explain().whole == (
         "not run on random data: the model has loops that go on for longer than a check may take; "

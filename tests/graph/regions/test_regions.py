@@ -117,8 +117,11 @@ def test_data_end_a_loop_or_a_budget_does() -> None:
     yes = np.array(True)
     assert evaluate(graph, {"x": np.float32(3), "c": yes})["y"] == 192
     assert evaluate(graph, {"x": np.float32(3), "c": np.array(False)})["y"] == 3
-    with pytest.raises(TooLarge, match="has loops that go on for longer than a check may take"):
-        evaluate(graph, {"x": np.float32(-1), "c": yes}, budget=StepBudget(1 << 20))
+    for budget in (StepBudget(1 << 9, 1 << 30), StepBudget(1 << 60, 1 << 9)):
+        with pytest.raises(TooLarge, match="has loops that go on for longer than a check may"):
+            evaluate(graph, {"x": np.float32(-1), "c": yes}, budget=budget)
+    enough = StepBudget(1 << 9, 6)
+    assert evaluate(graph, {"x": np.float32(3), "c": yes}, budget=enough)["y"] == 192
 
 
 def test_work_is_counted_with_what_is_known_of_it() -> None:

@@ -11,9 +11,11 @@ from tilewright.runtime.model.arena import ArenaTensor, arena_tensors
 from tilewright.runtime.model.report import MemoryPlan
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program.program import (
+    Branch,
     Copy,
     Effects,
     Launch,
+    Repeat,
     Slice,
     Sync,
     effects_of,
@@ -95,3 +97,17 @@ def test_what_a_loop_reads_lives_to_its_end() -> None:
         ("iteration", 7, 8),
         ("until", 8, 8),
     ]
+
+
+def test_what_was_there_before_a_loop_that_reads_it_lives_to_the_end_of_its_last_step() -> None:
+    inner = (
+        Launch("g", (arena(0), arena(64)), "first"),
+        Launch("h", (arena(64), arena(128)), "last"),
+        Sync(),
+    )
+    body = (Launch("f", (INPUT, arena(0)), "before"), Sync(), Repeat(0, 2, None, inner))
+    lives = [(tensor.first, tensor.last) for tensor in arena_tensors(body, effects)]
+    assert lives == [(0, 2), (1, 2), (2, 2)]
+    branch = (*body[:2], Branch(INPUT, inner[:2], inner[:2]))
+    lives = [(tensor.first, tensor.last) for tensor in arena_tensors(branch, effects)]
+    assert lives == [(0, 3), (1, 2), (2, 2), (3, 4), (4, 4)]
