@@ -269,12 +269,13 @@ class _GraphReader:
 
         Raises: LostRegion where a node of it cannot be imported; ModelError.
         """
-        inner = _GraphReader(proto, self.model, GraphBuilder(proto.name[:_TITLE]), self)
+        title = str(proto.name)[:_TITLE]  # bytes where it is not UTF-8
+        inner = _GraphReader(proto, self.model, GraphBuilder(title), self)
         formals = [item.name for item in proto.input]
         if len(formals) != len(given):
             raise ModelError(
-                f"model: the graph '{proto.name[:_TITLE]}' takes {len(formals)} inputs; its node "
-                f"gives it {len(given)}.",
+                f"model: the graph '{title}' takes {len(formals)} inputs; its node gives it "
+                f"{len(given)}.",
                 code="onnx-region-inputs",
             )
         for name, value in zip(formals, given, strict=True):
