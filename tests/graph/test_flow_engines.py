@@ -189,3 +189,17 @@ def test_branches_of_other_shapes_are_refused_and_a_constant_condition_takes_one
     for condition, shape in ((True, (3,)), (False, (1,))):
         engine = compile(made(c=condition).proto, cache=False, verify="off")
         assert engine.run({"x": floats((3,))})["y"].shape == shape
+
+
+def test_a_file_that_does_not_fit_the_machine_is_built_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = MODELS["counted"]()
+    path = compile(made.proto, cache=False, verify="off").save(tmp_path / "flow.twe")
+    monkeypatch.setattr(
+        "tilewright.runtime.engine.reader.EngineFile.missing", lambda file, isa: ("another one",)
+    )
+    loaded = tw.load(path)
+    assert "ok on 1, 2 and 3 threads" in loaded.explain().whole
+    for given in made.runs:
+        np.testing.assert_allclose(loaded.run(given)["y"], made.expected(given)[0], rtol=1e-5)
