@@ -13,7 +13,7 @@ from ...tir.program.json import parse_program, program_text
 from ...tir.program.program import Program
 from ..arrays import Array
 
-_MOST_STEPS = 1 << 14  # of a model whose loops data end: some seconds
+_MOST_STEPS = 1 << 12  # of a model whose loops data end: a second or two
 
 
 @dataclass(frozen=True, slots=True, eq=False)
