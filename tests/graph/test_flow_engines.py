@@ -203,3 +203,22 @@ def test_a_file_that_does_not_fit_the_machine_is_built_anew(
     assert "ok on 1, 2 and 3 threads" in loaded.explain().whole
     for given in made.runs:
         np.testing.assert_allclose(loaded.run(given)["y"], made.expected(given)[0], rtol=1e-5)
+
+
+def test_weights_of_a_body_are_packed_once_before_the_first_run() -> None:
+    inner = body(
+        "step",
+        [node("MatMul", ["s", "w"], ["m"]), node("Tanh", ["m"], ["next"])],
+        [value("s", shape=(32, 64))],
+        ["next"],
+        w=floats((64, 64)),
+    )
+    proto = model(
+        [node("Loop", ["n", "yes", "x"], ["y"], name="loop", body=inner)],
+        [value("n", INT64, ()), value("x", shape=(32, 64))],
+        [value("y")],
+    )
+    artifact = compile(proto, "c:avx2", cache=False, verify="off").parts.artifact
+    assert [parameter.role for parameter in artifact.constants] == ["constant", "prepared"]
+    (launch,) = artifact.launches
+    assert [item.position for item in launch.arguments if item.space == "constant"] == [1]
