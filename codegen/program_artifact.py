@@ -17,13 +17,17 @@ from typing import Protocol, Self
 
 from ..tir.dim import Dim
 from ..tir.program.program import (
+    Branch,
     Launch,
     Program,
     ProgramCheck,
     ProgramTensor,
+    Repeat,
     Slice,
     Step,
     Sync,
+    kept_words,
+    launches_of,
 )
 from ..tir.program.steps_at import steps_at
 from ..tir.sizes import dims_in, shape_in
@@ -101,8 +105,8 @@ class EmittedProgram(ABC):
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """The launches of a run, in order."""
-        return tuple(step for step in self.body if isinstance(step, Launch))
+        """The launches of a run, in order, those within branches and loops once each."""
+        return launches_of(self.body)
 
     @property
     def bound(self) -> tuple[int, ...]:
@@ -115,8 +119,9 @@ class EmittedProgram(ABC):
     @property
     def checks(self) -> tuple[ProgramCheck, ...]:
         """The checks of indices that a run makes, in order."""
+        kept = kept_words(self.body)
         return tuple(
-            ProgramCheck(launch.label or launch.function, parameter.check, word)
+            ProgramCheck(launch.label or launch.function, parameter.check, kept.get(word, word))
             for launch in self.launches
             for parameter, word in zip(
                 self.kernel_parameters(launch.function), launch.arguments, strict=False
@@ -192,10 +197,15 @@ def constants_of(steps: Iterable[Step]) -> tuple[int, ...]:
 
 
 def slices_of(step: Step) -> tuple[Slice, ...]:
-    """The slices that a step touches."""
+    """The slices that a step touches, with all within it."""
     match step:
         case Launch():
             return step.arguments
         case Sync():
             return ()
-    return (step.source, step.target)
+        case Branch():
+            inside = (*step.then, *step.otherwise)
+            return (step.condition, *(item for one in inside for item in slices_of(one)))
+        case Repeat():
+            return (*step.before_first, *(item for one in step.body for item in slices_of(one)))
+    return step.effects.touched

@@ -17,7 +17,7 @@ from ..tir.errors import IRError
 from ..tir.index_check import IndexCheck
 from ..tir.json_reader import Json, Reader, cut_line
 from ..tir.program.json import launch_from_json, step_from_json, step_to_json
-from ..tir.program.program import Launch
+from ..tir.program.program import Launch, actions
 from ..tir.program.sizes_json import (
     NO_DIMS,
     Dims,
@@ -292,7 +292,7 @@ def _check(artifact: ProgramArtifact) -> None:
         raise wrong(f"{len(artifact.kernels)} kernels have {len(artifact.texts)} sources")
     symbols = {kernel.symbol: len(kernel.parameters) for kernel in artifact.kernels}
     check_steps(artifact, artifact.arena_bytes)
-    for step in (*artifact.body, *artifact.prepare):
+    for step in (*actions(artifact.body), *artifact.prepare):
         if isinstance(step, Launch) and symbols.get(step.function) != len(step.arguments):
             raise wrong(f"a launch of '{step.function}' does not fit the kernels")
     if any((check.word.dtype, check.word.shape) != (UINT64, ()) for check in artifact.checks):
@@ -311,18 +311,19 @@ def check_steps(program: EmittedProgram, arena_bytes: int) -> None:
 
     Raises: IRError.
     """
-    counts = {
-        "input": len(program.inputs),
-        "constant": len(program.constants),
-        "output": len(program.outputs),
-        "arena": arena_bytes,
+    tensors = {
+        "input": program.inputs,
+        "constant": program.constants,
+        "output": program.outputs,
     }
     for step in (*program.body, *program.prepare):
         for item in slices_of(step):
-            in_arena = item.space == "arena"
-            end = item.position + (item.bytes if in_arena else 1)
-            if end > counts[item.space]:
+            known = tensors.get(item.space, ())
+            in_arena = item.space == "arena" and item.position + item.reach <= arena_bytes
+            if not in_arena and item.position >= len(known):
                 raise wrong(f"{item} does not exist")
+            if item.moves and known and item.reach != known[item.position].bytes:
+                raise wrong(f"{item} is no row of '{known[item.position].name}'")
 
 
 def wrong(problem: str) -> IRError:

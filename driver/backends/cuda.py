@@ -46,9 +46,11 @@ class CudaBackend:
         """The parts of an engine for a GPU, which need not be here: what depends on constants alone
         is computed there, before the first run.
         """
+        from ...codegen.cuda.program import check_flat
         from ..build_parts import build_parts
         from ..compile_ahead_cuda import CheckedOn, CompileAheadCuda
 
+        check_flat(job.program)  # before anything is compiled
         target = job.target
         if job.program.dims:
             names = ", ".join(f"'{dim.name}'" for dim in job.program.dims)

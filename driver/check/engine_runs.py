@@ -17,7 +17,7 @@ from ...runtime.cpu.program_code import CpuFrame, NativeProgram
 from ...runtime.engine.engine_code import ModelArtifact
 from ...runtime.index_checks import IndexRangeError
 from ...tir.dim import Dim
-from ...tir.program.program import Slice
+from ...tir.program.program import Slice, actions
 from ...tir.sizes import closed_shape
 from .fenced import Fenced, poisoned, same_bits
 from .wrong_launches import Call, SteppedRun
@@ -137,7 +137,7 @@ class _SteppedFrame:
     def steps(self) -> Sequence[Call]:
         """See `SteppedRun`."""
         calls = self._frame.steps(max(THREADS))
-        steps = zip(self._artifact.body, calls, strict=True)
+        steps = zip(actions(self._artifact.body), calls, strict=True)
         return [(step, call) for step, (_, call) in steps]
 
     def view(self, item: Slice) -> Array:

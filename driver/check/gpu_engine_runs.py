@@ -19,7 +19,8 @@ from ...runtime.cuda.emulator.emulated_program import EmulatedFrame, EmulatedPro
 from ...runtime.cuda.emulator.source import EmulationError
 from ...runtime.cuda.toolchain.compile import Cubin
 from ...runtime.index_checks import IndexRangeError
-from ...tir.program.program import Copy, Launch, Program, Slice, Step, step_text
+from ...tir.program.flow import Iterations
+from ...tir.program.program import Action, Copy, Launch, Program, Slice, step_text
 from ...tir.work.work import operations
 from .engine import KINDS
 from .engine_runs import FENCE, POISON, RefusedStepError, WroteElsewhereError
@@ -91,7 +92,7 @@ class EmulatedRuns:
         calls = self._pointed(given, made).steps()
         for number in order_ahead(self._placed, way):
             _, call = calls[number]
-            call()
+            call(_OUTSIDE)
         for parameter, mine, array in zip(self.artifact.inputs, given, inputs, strict=True):
             if not same_bits(mine, array):
                 raise WroteElsewhereError(f"into its input '{parameter.name}'")
@@ -117,6 +118,9 @@ class EmulatedRuns:
         return _SteppedEmulation(self.artifact.name, frame)
 
 
+_OUTSIDE: Iterations = {}  # of all loops
+
+
 class _SteppedEmulation:
     """A run whose steps are emulated one by one."""
 
@@ -132,12 +136,14 @@ class _SteppedEmulation:
         """See `SteppedRun`."""
         return self._frame.view(item)
 
-    def _do(self, step: Step, call: Callable[[], object]) -> None:
+    def _do(
+        self, step: Action, call: Callable[[Iterations], object], iterations: Iterations
+    ) -> None:
         if not isinstance(step, Launch):
-            call()
+            call(iterations)
             return
         try:
-            call()
+            call(iterations)
         except EmulationError as refusal:
             problem = refusal.message.removeprefix("emulate: ").removesuffix(".")
             raise RefusedStepError(f"{_title(step)} cannot run: {problem}") from refusal

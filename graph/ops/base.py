@@ -106,7 +106,8 @@ class Operator(ABC):
     operand_names: how kernels call the operands that it reads. rearranges: whether each element of
     the result is an element of an input, of whichever, so that inputs of one number give that
     number. commutative: whether its two inputs may change places. decides: whether it makes a great
-    difference of a small one, though it gives floats.
+    difference of a small one, though it gives floats. checks_indices: whether an index out of
+    range refuses a run.
     """
 
     role: ClassVar[OperatorRole]
@@ -115,6 +116,7 @@ class Operator(ABC):
     rearranges: ClassVar[bool]
     commutative: ClassVar[bool] = False
     decides: ClassVar[bool] = False
+    checks_indices: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         role = getattr(cls, "role", None)

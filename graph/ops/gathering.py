@@ -29,6 +29,7 @@ class Gather(Operator):
     axis: int
 
     role = OperatorRole.MOVEMENT
+    checks_indices = True
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -64,6 +65,7 @@ class GatherElements(Operator):
     axis: int
 
     role = OperatorRole.MOVEMENT
+    checks_indices = True
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -106,6 +108,7 @@ class GatherND(Operator):
     batch: int = 0
 
     role = OperatorRole.MOVEMENT
+    checks_indices = True
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

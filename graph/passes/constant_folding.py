@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ...tir.sizes import closed_shape
 from ..ir.at_sizes import has_sizes
-from ..ir.ir import Graph, GraphNode, rebuilt
+from ..ir.ir import Graph, GraphNode, RegionOperator, rebuilt
 from ..reference.reference import apply
 from ..types import Constant, Splat, TensorType, array_of, owned
 
@@ -31,7 +31,8 @@ class ConstantFolding:
         budget, steps = self.max_bytes, self.max_steps
         for node in graph.nodes:
             known = node.inputs and all(value in constants for value in node.inputs)
-            if not known or has_sizes(node.op):
+            regions = isinstance(node.op, RegionOperator)  # nobody knows how long they run
+            if regions or not known or has_sizes(node.op):
                 kept.append(node)
                 continue
             operands = tuple(constants[value] for value in node.inputs)

@@ -12,7 +12,8 @@ from ..analysis.specialise import specialise
 from ..dim import Dim
 from ..func import PrimFunc
 from ..sizes import Size, dims_in
-from .program import Launch, Program, ProgramTensor, Step
+from .flow import with_actions
+from .program import Action, Launch, Program, ProgramTensor
 from .steps_at import steps_at, tensors_at
 
 
@@ -24,7 +25,9 @@ def program_at(program: Program, values: Mapping[Dim, int]) -> Program:
     if not program.dims:
         return program
     functions: dict[str, PrimFunc] = {}
-    body = tuple(_named(program, step, functions) for step in steps_at(program.body, values))
+    body = with_actions(
+        steps_at(program.body, values), lambda step: _named(program, step, functions)
+    )
     prepare = tuple(_named(program, launch, functions) for launch in program.prepare)
     return replace(
         program,
@@ -48,7 +51,7 @@ def values_told(
     return found
 
 
-def _named(program: Program, step: Step, functions: dict[str, PrimFunc]) -> Step:
+def _named(program: Program, step: Action, functions: dict[str, PrimFunc]) -> Action:
     """The step, its function at its sizes under a name of its own, one of `functions` then."""
     if not isinstance(step, Launch):
         return step

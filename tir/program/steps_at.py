@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from ..dim import Dim
 from ..sizes import shape_in
-from .program import Copy, Launch, ProgramTensor, Slice, Step
+from .flow import with_actions
+from .program import Action, Copy, Launch, ProgramTensor, Slice, Step
 
 
 def steps_at(steps: Sequence[Step], values: Mapping[Dim, int]) -> tuple[Step, ...]:
     """The steps on slices of these sizes."""
-    return tuple(_step_at(step, values) for step in steps)
+    return with_actions(steps, lambda step: _action_at(step, values))
 
 
 def slice_at(item: Slice, values: Mapping[Dim, int]) -> Slice:
@@ -27,7 +28,7 @@ def tensors_at(
     return tuple(replace(t, shape=shape_in(t.shape, values)) for t in tensors)
 
 
-def _step_at(step: Step, values: Mapping[Dim, int]) -> Step:
+def _action_at(step: Action, values: Mapping[Dim, int]) -> Action:
     match step:
         case Launch():
             arguments = tuple(slice_at(item, values) for item in step.arguments)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 from ....graph.importers.onnx.index_walks import IndexWalk, note_walk
 from ....graph.importers.onnx.size_arithmetic import SizeArray, sizes_of
@@ -16,10 +17,10 @@ from ....graph.ops.size_values import SizeValues
 from ....tir.sizes import AnySize, closed_shape, largest
 from ...errors import ModelError
 from ...ir.build import GraphBuilder
-from ...ir.ir import GraphNode
+from ...ir.ir import Graph, GraphNode, RegionOperator, check_sizes_known
 from ...ops.base import Operator
 from ...reference.reference import apply
-from ...types import Array, Shape, Splat, TensorType, array_of, owned
+from ...types import Array, Constant, Shape, Splat, TensorType, array_of, owned
 from .limits import checked_type
 from .tensors import TensorReader
 
@@ -33,11 +34,36 @@ KINDS = {
     "reals": AttributeProto.FLOATS,
     "text": AttributeProto.STRING,
     "tensor": AttributeProto.TENSOR,
+    "graph": AttributeProto.GRAPH,
 }
 
 
 class NotSupported(Exception):
     """A node is valid ONNX, but no core operator says what it means; all are collected."""
+
+
+class LostRegion(Exception):
+    """A node within a graph of this one is not supported, and has been collected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A graph within a node. captured: what it takes from the graph around the node, after the
+    inputs that the node gives it.
+    """
+
+    graph: Graph
+    captured: tuple[str, ...]
+
+
+class RegionReader(Protocol):
+    """What reads graphs within a node."""
+
+    def region(self, proto: GraphProto, given: Sequence[TensorType | Constant]) -> Region:
+        """A graph of its own. given: what each of its inputs is. Raises: LostRegion, ModelError."""
+
+    def inline(self, proto: GraphProto) -> tuple[str, ...]:
+        """Its nodes as nodes of the graph around it; its outputs. Raises: as `region`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +77,7 @@ class NodeReader:
     version: int
     builder: GraphBuilder
     tensors: TensorReader
+    regions: RegionReader
     walks: dict[str, IndexWalk]
 
     @property
@@ -118,13 +145,8 @@ class NodeReader:
         operands = [array_of(known[value]) for value in node.inputs if value in known]
         small = all(largest(t.elements) <= SHAPE_ELEMENTS and not t.is_float for t in types)
         few = sum(array.size for array in operands) <= OPERAND_ELEMENTS
-        if (
-            small
-            and few
-            and operands
-            and len(operands) == len(node.inputs)
-            and not has_sizes(node.op)
-        ):
+        plain = not isinstance(node.op, RegionOperator) and not has_sizes(node.op)
+        if plain and small and few and operands and len(operands) == len(node.inputs):
             for output, array in zip(node.outputs, apply(node.op, *operands), strict=True):
                 self.builder.constant(output, owned(array))
         else:
@@ -249,6 +271,22 @@ class NodeReader:
         return self.tensors.read(
             found.t if found is not None else TensorProto(), f"attribute '{name}' of {self.title}"
         )
+
+    def region(self, name: str, given: Sequence[TensorType | Constant]) -> Region:
+        """An attribute that is a graph. given: what each of its inputs is.
+
+        Raises: ModelError where a run decides sizes of the model.
+        """
+        check_sizes_known(self.title, self.builder.inputs)
+        return self.regions.region(self._graph(name), given)
+
+    def inline(self, name: str) -> tuple[str, ...]:
+        """The nodes of an attribute that is a graph, from here on; its outputs."""
+        return self.regions.inline(self._graph(name))
+
+    def _graph(self, name: str) -> GraphProto:
+        found = self._find(name, "graph", True)
+        return found.g if found is not None else GraphProto()
 
     def number(self, value: float, position: int = 0) -> str:
         """A constant without axes that has the element type of the input at `position`.

@@ -16,7 +16,8 @@ from statistics import median
 import numpy as np
 
 from ....codegen.cuda.program_artifact import aligned
-from ....tir.program.program import Copy, Launch, Slice, Step
+from ....tir.program.flow import Iterations
+from ....tir.program.program import Copy, Launch, Slice
 from ....tir.sizes import closed_shape
 from ...arrays import Array
 from ...index_checks import check_indices
@@ -126,9 +127,9 @@ class DeviceFrame:
         self._whole.copy_out(behind, at=self._whole.size - self._fence)
         return before, behind
 
-    def steps(self) -> list[tuple[Step, Callable[[], object]]]:
-        """Each step as a call of its own, which waits for it. The inputs pointed to, of the host,
-        are copied now; outputs stay on the device.
+    def steps(self) -> list[tuple[Launch | Copy, Callable[[Iterations], object]]]:
+        """Each step as a call of its own, which waits for it; there are no loops around them. The
+        inputs pointed to, of the host, are copied now; outputs stay on the device.
         """
         for position, array in enumerate(self._arrays["input"]):
             if not isinstance(array, DeviceArray):
@@ -141,7 +142,7 @@ class DeviceFrame:
         self._place(item).copy_out(array)
         return array
 
-    def _alone(self, step: Launch | Copy) -> None:
+    def _alone(self, step: Launch | Copy, iterations: Iterations) -> None:
         self._put(step, self._streams[0])
         self._streams[0].synchronize()
 

@@ -17,10 +17,8 @@ from tilewright.tir.program.program import (
     Slice,
     Sync,
     launch_effects,
-    live_slices,
-    place_syncs,
-    verify_program,
 )
+from tilewright.tir.program.syncs import place_syncs, verify_program
 from tilewright.tir.sizes import size_of
 from tilewright.tir.te import te
 
@@ -94,18 +92,6 @@ def test_constants_that_prepare_writes_are_prepared() -> None:
     assert "  prepare relu(constant[2]: float32[6, 35]; constant[3]: float32[6, 35])" in str(
         program
     )
-
-
-def test_uses_of_the_arena_are_listed_in_order() -> None:
-    uses = [(number, item.position // SIZE, w) for number, item, w in live_slices(tiny())]
-    assert uses == [
-        (0, 0, True),
-        (1, 1, True),
-        (3, 0, False),
-        (3, 2, True),
-        (5, 2, False),
-        (5, 1, False),
-    ]
 
 
 def test_dependent_steps_need_a_sync() -> None:
