@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...graph.errors import ModelError
 from ...tir.errors import IRError
 from ...tir.sizes import SizeError
+from ..errors import ModelError
 from ..ir.ir import Graph
 from ..kernels.algorithms import ALGORITHMS, Algorithm
 from ..kernels.collapse import collapsed

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 
 from ...codegen.artifact import Artifact, Entry, ToldSize
-from ...runtime.toolchain.library import LibraryError
 from ..arrays import Array, memory
 from ..kernel_code import Code
 from ..machine.host import default_threads
-from ..toolchain.library import Library, Pointer, SharedObject, ffi
+from ..toolchain.library import Library, LibraryError, Pointer, SharedObject, ffi
 from .pages import side_by_side
 from .pool import pool_run
 from .workspace import ScratchMemory, workspace

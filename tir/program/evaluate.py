@@ -12,7 +12,6 @@ from types import EllipsisType
 
 import numpy as np
 
-from ...tir.sizes import closed_shape
 from ..buffer import Buffer
 from ..dtype import DType
 from ..dtype import dtype as as_dtype
@@ -21,6 +20,7 @@ from ..func import PrimFunc
 from ..interpreter.interpreter import interpret
 from ..reference.definitions import definitions
 from ..reference.evaluate import Array, compute, promoted
+from ..sizes import closed_shape
 from .at_sizes import program_at, values_told
 from .flow import Iterations, taken
 from .program import (

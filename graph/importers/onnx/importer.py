@@ -19,7 +19,6 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from ....graph.importers.onnx.index_walks import IndexWalk
 from ....runtime.files.regular_file import open_regular
 from ....tir.errors import InternalError
 from ....tir.sizes import SizeError
@@ -27,6 +26,7 @@ from ...errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOp
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode, make_graph
 from ...types import Constant, SymbolicSize, TensorType
+from .index_walks import IndexWalk
 from .limits import ImportLimits, checked_type
 from .nested import all_graphs, reads_of
 from .node import LostRegion, NodeReader, NotSupported, Region, attribute_names, node_name

@@ -10,18 +10,18 @@ from typing import Protocol
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
-from ....graph.importers.onnx.index_walks import IndexWalk, note_walk
-from ....graph.importers.onnx.size_arithmetic import SizeArray, sizes_of
-from ....graph.ir.at_sizes import has_sizes
-from ....graph.ops.size_values import SizeValues
 from ....tir.sizes import AnySize, closed_shape, largest
 from ...errors import ModelError
+from ...ir.at_sizes import has_sizes
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode, RegionOperator, check_sizes_known
 from ...ops.base import Operator
+from ...ops.size_values import SizeValues
 from ...reference.reference import apply
 from ...types import Array, Constant, Shape, Splat, TensorType, array_of, owned
+from .index_walks import IndexWalk, note_walk
 from .limits import checked_type
+from .size_arithmetic import SizeArray, sizes_of
 from .tensors import TensorReader
 
 SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read
