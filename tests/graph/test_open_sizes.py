@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import pickle
+import re
+import shutil
+import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -199,3 +203,39 @@ def test_a_range_may_stand_in_the_shape_of_an_input() -> None:
     assert [(d.low, d.usual, d.high) for d in by_input.dims] == [(1, 4, 16)]
     both = import_onnx(encoder(), shapes={"ids": ((1, 2, 3), 5), "mask": ((1, 2, 3), 5)})
     assert str(both.types["y"]) == "float32[batch, 5, 8]"
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+def test_its_c_gives_the_same_bits_and_refuses_other_sizes(tmp_path: Path) -> None:
+    engine = encoder_engine()
+    folder = engine.export_c(tmp_path / "c")
+    flags = re.search(r"^CFLAGS = (.*)$", (folder / "Makefile").read_text(), re.MULTILINE)
+    assert flags is not None
+    assert "-Werror" in flags[1]
+    built = subprocess.run(
+        ["gcc", *flags[1].split(), "-shared", "-fPIC", "model.c", "-o", "model.so"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    library = ctypes.CDLL(str(folder / "model.so"))
+    library.open_load.restype = ctypes.c_void_p
+    loaded = ctypes.c_void_p(library.open_load(str(folder / "weights.bin").encode()))
+
+    def run(given: Mapping[str, Array], y: Array, batch: int, seq: int, threads: int = 1) -> int:
+        pointers = [ctypes.c_void_p(a.ctypes.data) for a in (given["ids"], given["mask"], y)]
+        sizes = ctypes.c_int64(batch), ctypes.c_int64(seq)
+        return int(library.open_run(loaded, *pointers, *sizes, None, threads))
+
+    for batch, seq in ((1, 1), (2, 7), (3, 20)):
+        given = words(batch, seq)
+        expected = engine.run(given)["y"]
+        for threads in (1, 2):
+            found = np.empty_like(expected)
+            assert run(given, found, batch, seq, threads) == 0
+            assert found.tobytes() == expected.tobytes()
+    untouched = np.full_like(expected, 7)
+    for batch, seq in ((0, 20), (4, 20), (3, 21), (3, -1)):
+        assert run(given, untouched, batch, seq) == -2
+    assert (untouched == 7).all()
