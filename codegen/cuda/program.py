@@ -53,8 +53,7 @@ def check_flat(program: Program) -> None:
         what = "branches" if isinstance(step, Branch) else "loops"
         raise TargetError(
             f"cuda: '{program.name}' {what} at '{step.label or step_text(step)}' as its data say; "
-            "expected a model whose steps are the same in every run, since a run on a GPU is one "
-            "graph.",
+            "expected the same steps in every run: on a GPU it is one graph.",
             code="cuda-flow",
             hints=(
                 "tw.compile(model, 'c') runs it on the CPU.",

@@ -137,8 +137,8 @@ def test_a_gpu_refuses_it_with_a_way_out_before_anything_is_compiled(
     with pytest.raises(TargetError) as caught:
         compile(MODELS["branch"]().proto, "cuda:sm_80", cache=False, verify="off")
     assert str(caught.value) == (
-        "TargetError: cuda: 'flow' branches at 'choice' as its data say; expected a model whose "
-        "steps are the same in every run, since a run on a GPU is one graph. [cuda-flow]\n"
+        "TargetError: cuda: 'flow' branches at 'choice' as its data say; expected the same "
+        "steps in every run: on a GPU it is one graph. [cuda-flow]\n"
         "  Hint: tw.compile(model, 'c') runs it on the CPU.\n"
         "  Hint: where what decides is known, make it a constant of the model."
     )
