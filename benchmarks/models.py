@@ -151,7 +151,7 @@ def _rows(
     if wrong:
         raise ArithmeticError(f"{sample.name}: another network, or wrong, in {', '.join(wrong)}")
     calls = {system: session.call for system, session in systems.items()}
-    operations = float(engine_operations(engine) or 0)
+    operations = float(engine_operations(engine, sample.inputs) or 0)
     results, found = paired_rounds(calls, operations, threads, rounds)
     ratios = {system: found.ratio(system, OURS) for system in calls}
     barrier = median(found.barriers) if found.barriers else None

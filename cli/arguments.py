@@ -11,7 +11,11 @@ from typing import Protocol
 from .errors import UsageError
 
 _NAME = r"[^:,\s\[\]]*(?::[^:,\s\[\]]+)*?"  # may contain colons
-_ENTRY = re.compile(rf"(?P<name>{_NAME}):(?P<size>\[[\d,\s]*\]|\d+(?:x\d+)*)(?:,|$)")
+_ONE = r"\d+(?:-\d+-\d+)?"  # a size, or the least, the usual and the largest one
+_ENTRY = re.compile(rf"(?P<name>{_NAME}):(?P<size>\[[\d,\s-]*\]|{_ONE}(?:x{_ONE})*)(?:,|$)")
+
+
+Size = int | tuple[int, int, int]  # or the least, the usual and the largest
 
 
 class Verbs(Protocol):
@@ -79,7 +83,8 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME:SIZES",
         help="sizes that the model leaves open: image:1x3x224x224 for an input, batch:1 for a "
-        "symbol, mask:[8] for an input of one dimension; several with commas",
+        "symbol, mask:[8] for an input of one dimension; several with commas; batch:1-8-64: any "
+        "size from 1 to 64, best at 8",
     )
     parser.add_argument(
         "--target",
@@ -113,19 +118,44 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
-def shapes_of(texts: Sequence[str]) -> dict[str, int | tuple[int, ...]]:
-    """Parse `--shapes`: a size for each symbol, sizes for each input.
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """Add `--sizes`, of random inputs."""
+    parser.add_argument(
+        "--sizes",
+        action="append",
+        default=[],
+        metavar="NAME:SIZE",
+        help="of random inputs, where a run decides: batch:3,seq:17 (default: the usual ones)",
+    )
+
+
+def sizes_of(texts: Sequence[str]) -> dict[str, int]:
+    """Parse `--sizes`. Raises: UsageError."""
+    found = shapes_of(texts, "--sizes")
+    sizes = {name: size for name, size in found.items() if isinstance(size, int)}
+    wrong = next((name for name in found if name not in sizes), None)
+    if wrong is not None:
+        raise UsageError(
+            f"--sizes: '{wrong}' has several sizes; expected one.",
+            code="cli-sizes",
+            hints=("--sizes batch:3,seq:17.",),
+        )
+    return sizes
+
+
+def shapes_of(texts: Sequence[str], option: str = "--shapes") -> dict[str, Size | tuple[Size, ...]]:
+    """Parse `--shapes`: a size for each symbol, sizes for each input; each may be a range.
 
     Raises: UsageError.
     """
-    shapes: dict[str, int | tuple[int, ...]] = {}
+    shapes: dict[str, Size | tuple[Size, ...]] = {}
     for text in texts:
         at = 0
         while at < len(text):
             match = _ENTRY.match(text, at)
             if match is None or not match["name"]:
                 raise UsageError(
-                    f"--shapes: cannot read '{text[at:]}'; expected NAME:SIZES.",
+                    f"{option}: cannot read '{text[at:]}'; expected NAME:SIZES.",
                     code="cli-shapes",
                     hints=(
                         "--shapes image:1x3x224x224 for an input; --shapes batch:1 for a symbol.",
@@ -136,11 +166,16 @@ def shapes_of(texts: Sequence[str]) -> dict[str, int | tuple[int, ...]]:
     return shapes
 
 
-def _size(text: str) -> int | tuple[int, ...]:
+def _size(text: str) -> Size | tuple[Size, ...]:
     if text.startswith("["):
-        return tuple(int(part) for part in re.findall(r"\d+", text))
-    sizes = tuple(int(part) for part in text.split("x"))
+        return tuple(map(_one, re.findall(_ONE, text)))
+    sizes = tuple(map(_one, text.split("x")))
     return sizes if len(sizes) > 1 else sizes[0]
+
+
+def _one(text: str) -> Size:
+    low, *rest = map(int, text.split("-"))
+    return (low, rest[0], rest[1]) if rest else low
 
 
 def whole(text: str) -> int:

@@ -12,10 +12,12 @@ from .arguments import (
     add_json,
     add_model,
     add_schedules,
+    add_sizes,
     add_verb,
     counts,
     described_by,
     seconds,
+    sizes_of,
     whole,
 )
 from .errors import MISMATCH, OK, UsageError
@@ -59,6 +61,7 @@ def add_parser(verbs: Verbs) -> None:
         "--load-inputs", metavar="FILE", help=".npz by name, or .npy for one input; else random"
     )
     parser.add_argument("--seed", type=whole, default=0, help="of random inputs (default 0)")
+    add_sizes(parser)
     parser.add_argument("--atol", type=float, metavar="A", help="allowed: A + R * |ours|")
     parser.add_argument(
         "--rtol", type=float, metavar="R", help="default: 1e-4 of the largest magnitude"
@@ -126,16 +129,18 @@ def _blocks(
     tolerance: Tolerance,
 ) -> tuple[ThreadComparison, ...]:
     from ..runtime.machine.host import default_threads  # start-up
+    from ..runtime.model.interface import ClosedSpec  # start-up
     from .compare.comparison import Effort, compare_systems
     from .compare.peer_model import peer_model
     from .tensors import load_inputs
 
     inputs = (
-        engine.random_inputs(arguments.seed)
+        engine.random_inputs(arguments.seed, sizes=sizes_of(arguments.sizes))
         if arguments.load_inputs is None
         else load_inputs(arguments.load_inputs, engine.inputs)
     )
-    model = peer_model(arguments.model, engine.inputs)
+    specs = [ClosedSpec(name, a.dtype, a.shape) for name, a in inputs.items()]
+    model = peer_model(arguments.model, specs)
     threads = tuple(dict.fromkeys(arguments.threads or (default_threads(),)))
     effort = Effort(arguments.rounds, arguments.warmup, arguments.iterations, arguments.duration)
     with working("comparing"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..driver.load import load
+from ..runtime.arrays import Array
 from ..runtime.engine.engine import Engine
 from ..tir.work.work import operations
 from .arguments import shapes_of
@@ -78,11 +80,13 @@ def loaded(path: str, arguments: argparse.Namespace) -> Engine:
     return load(path)
 
 
-def engine_operations(engine: Engine) -> int | None:
-    """Floating-point operations of a run, by definition; None for an engine without its program."""
+def engine_operations(engine: Engine, inputs: Mapping[str, Array]) -> int | None:
+    """Floating-point operations of a run on these inputs, by definition; None for an engine without
+    its program.
+    """
     if engine.parts.plain is None:
         return None
-    program = engine.parts.plain.model().program
+    program = engine.parts.plain.model().program_for(inputs)
     cost = {func.name: operations(func) for func in program.functions}
     return sum(cost[launch.function] for launch in program.launches)
 

@@ -10,10 +10,12 @@ from .arguments import (
     add_json,
     add_model,
     add_schedules,
+    add_sizes,
     add_verb,
     counts,
     described_by,
     seconds,
+    sizes_of,
     whole,
 )
 from .errors import MISMATCH, OK, UsageError
@@ -55,6 +57,7 @@ def add_parser(verbs: Verbs) -> None:
     )
     parser.add_argument("--save-outputs", metavar="FILE", help="write the outputs as .npz")
     parser.add_argument("--seed", type=int, default=0, help="of random inputs (default 0)")
+    add_sizes(parser)
     parser.add_argument(
         "--check", action="store_true", help="compare with the reference in float64; exit 1 if off"
     )
@@ -86,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save_engine is not None:
         engine.save(arguments.save_engine)
     inputs: dict[str, Array] = (
-        engine.random_inputs(arguments.seed)
+        engine.random_inputs(arguments.seed, sizes=sizes_of(arguments.sizes))
         if arguments.load_inputs is None
         else load_inputs(arguments.load_inputs, engine.inputs)
     )
@@ -128,7 +131,7 @@ def _timed(
 
     threads = arguments.threads or (default_threads(),)
     budget = TimingBudget(arguments.warmup, arguments.iterations, arguments.duration)
-    return latencies(engine, inputs, threads, budget, engine_operations(engine))
+    return latencies(engine, inputs, threads, budget, engine_operations(engine, inputs))
 
 
 def _text(

@@ -10,11 +10,14 @@ thread_workspace_bytes` bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from ..tir.dim import Dim
 from ..tir.dtype import DType
 from ..tir.index_check import IndexCheck
+from ..tir.sizes import AnySize, largest, product_of, size_of
 from ..tir.target.target import Target
 
 if TYPE_CHECKING:  # what is only called needs no language
@@ -22,16 +25,14 @@ if TYPE_CHECKING:  # what is only called needs no language
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """A size that a call decides, of `low` .. `high`, and where the shapes of the inputs tell it:
-    as the extent of an axis of a parameter, by its position.
+class ToldSize:
+    """A size that a call decides, and where the shapes of its arrays tell it: as the extent of an
+    axis of a parameter, by its position. parameter: None where the caller has to say it.
     """
 
-    name: str
-    low: int
-    high: int
-    parameter: int
-    axis: int
+    dim: Dim
+    parameter: int | None
+    axis: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,53 +42,42 @@ class Parameter:
     role: "input", "constant" (bound when a kernel is built), "prepared" (a result of `prepare`, or
     an input of `run` that `prepare` made; 64-byte aligned) or "output".
     check: what an output says that is no result but a check of indices; such outputs come last.
-    sizes: for each axis the position, among the sizes of the entry, of the one that is its extent,
-    None where that is a number; () where all are. `shape` then has the upper bound.
     """
 
     name: str
     dtype: DType
-    shape: tuple[int, ...]
+    shape: tuple[AnySize, ...]
     role: str
     check: IndexCheck | None = None
-    sizes: tuple[int | None, ...] = ()
+
+    @property
+    def largest_shape(self) -> tuple[int, ...]:
+        """The shape where all sizes are as large as they may be."""
+        return tuple(map(largest, self.shape))
 
     @property
     def bytes(self) -> int:
         """Bytes of the whole array, at most."""
-        size = self.dtype.bytes
-        for extent in self.shape:
-            size *= extent
-        return size
+        return self.dtype.bytes * largest(product_of(self.shape))
 
 
 def parameters_of(func: PrimFunc) -> tuple[Parameter, ...]:
     """The pointers of a call of a function."""
-    position = {dim: n for n, dim in enumerate(func.dims)}
     return tuple(
-        Parameter(
-            p.name,
-            p.buffer.type,
-            p.buffer.shape,
-            p.role,
-            p.check,
-            tuple(None if dim is None else position[dim] for dim in p.buffer.dims),
-        )
+        Parameter(p.name, p.buffer.type, tuple(map(size_of, p.buffer.extents)), p.role, p.check)
         for p in func.parameters
     )
 
 
-def sizes_of(func: PrimFunc) -> tuple[Size, ...]:
-    """The sizes that a call of a function decides, each where the first input tells it."""
+def sizes_of(func: PrimFunc) -> tuple[ToldSize, ...]:
+    """The sizes that a call of a function decides, each where the first parameter tells it."""
     places = [
         (dim, n, axis)
         for n, p in enumerate(func.parameters)
         for axis, dim in enumerate(p.buffer.dims)
     ]
-    found = (next(place for place in places if place[0] is dim) for dim in func.dims)
-    return tuple(
-        Size(dim.name, dim.low, dim.high, n, axis) for dim, n, axis in found if dim is not None
-    )
+    first = {dim: (n, axis) for dim, n, axis in reversed(places)}
+    return tuple(ToldSize(dim, *first.get(dim, (None,))) for dim in func.dims)
 
 
 class HasParameters(Protocol):
@@ -114,7 +104,7 @@ class Written(HasParameters, Protocol):
         """What it was written for."""
 
     @property
-    def sizes(self) -> tuple[Size, ...]:
+    def sizes(self) -> tuple[ToldSize, ...]:
         """The sizes that a call decides."""
 
     @property
@@ -132,7 +122,12 @@ class Entry:
     parameters: tuple[Parameter, ...]
     workspace_bytes: int = 0
     thread_workspace_bytes: int = 0
-    sizes: tuple[Size, ...] = ()
+    sizes: tuple[ToldSize | int, ...] = ()
+
+    def at(self, values: Mapping[Dim, int]) -> Entry:
+        """The entry where the sizes that a call decides are known."""
+        sizes = (values[one.dim] if isinstance(one, ToldSize) else one for one in self.sizes)
+        return replace(self, sizes=tuple(sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +148,7 @@ class Artifact:
     workspace_bytes: int = 0
     thread_workspace_bytes: int = 0
     prepare: Entry | None = None
-    sizes: tuple[Size, ...] = ()
+    sizes: tuple[ToldSize, ...] = ()
 
     @property
     def run(self) -> Entry:

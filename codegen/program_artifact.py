@@ -3,26 +3,34 @@
 The object of a ProgramArtifact defines one entry, `symbol`, that runs the model, and the entries of
 its kernels, which the model's entry calls; checks and the profiler call them one by one. All have
 the type that artifact.py states. The arguments of the model's entry are the pointers of the inputs,
-of the constants that it reads, of the outputs, and of scratch memory: the arena, then the
-workspace, then each thread's workspace.
+of the constants that it reads, of the outputs; then the sizes that the run decides, each an integer
+as wide as a pointer; then scratch memory: the arena, then the workspace, then each thread's
+workspace.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
+from ..tir.dim import Dim
 from ..tir.program.program import (
+    Branch,
     Launch,
     Program,
     ProgramCheck,
     ProgramTensor,
+    Repeat,
     Slice,
     Step,
     Sync,
+    kept_words,
+    launches_of,
 )
+from ..tir.program.steps_at import steps_at
+from ..tir.sizes import dims_in, shape_in
 from ..tir.target.target import Target
 from .artifact import Entry, Parameter
 
@@ -81,9 +89,24 @@ class EmittedProgram(ABC):
         """
 
     @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The sizes that a run decides: those of the inputs, in their order."""
+        return dims_in(size for parameter in self.inputs for size in parameter.shape)
+
+    def at(self, values: Mapping[Dim, int]) -> Self:
+        """What it takes, gives and does at these sizes."""
+        if not self.dims:
+            return self
+        inputs, outputs = (
+            tuple(replace(p, shape=shape_in(p.shape, values)) for p in parameters)
+            for parameters in (self.inputs, self.outputs)
+        )
+        return replace(self, inputs=inputs, outputs=outputs, body=steps_at(self.body, values))
+
+    @property
     def launches(self) -> tuple[Launch, ...]:
-        """The launches of a run, in order."""
-        return tuple(step for step in self.body if isinstance(step, Launch))
+        """The launches of a run, in order, those within branches and loops once each."""
+        return launches_of(self.body)
 
     @property
     def bound(self) -> tuple[int, ...]:
@@ -96,8 +119,9 @@ class EmittedProgram(ABC):
     @property
     def checks(self) -> tuple[ProgramCheck, ...]:
         """The checks of indices that a run makes, in order."""
+        kept = kept_words(self.body)
         return tuple(
-            ProgramCheck(launch.label or launch.function, parameter.check, word)
+            ProgramCheck(launch.label or launch.function, parameter.check, kept.get(word, word))
             for launch in self.launches
             for parameter, word in zip(
                 self.kernel_parameters(launch.function), launch.arguments, strict=False
@@ -173,10 +197,15 @@ def constants_of(steps: Iterable[Step]) -> tuple[int, ...]:
 
 
 def slices_of(step: Step) -> tuple[Slice, ...]:
-    """The slices that a step touches."""
+    """The slices that a step touches, with all within it."""
     match step:
         case Launch():
             return step.arguments
         case Sync():
             return ()
-    return (step.source, step.target)
+        case Branch():
+            inside = (*step.then, *step.otherwise)
+            return (step.condition, *(item for one in inside for item in slices_of(one)))
+        case Repeat():
+            return (*step.before_first, *(item for one in step.body for item in slices_of(one)))
+    return step.effects.touched

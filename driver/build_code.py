@@ -11,10 +11,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..runtime.arrays import NO_SIZES
 from ..runtime.engine.engine_code import Constants, EngineCode
 from ..runtime.model.report import KernelReport
 from ..schedule.source import ScheduleSource
 from ..schedule.verdict import UNKNOWN
+from ..tir.dim import Dim
 from ..tir.program.program import Program
 from ..tir.target.target import Target
 from .check.budget import unchecked_because
@@ -53,8 +55,12 @@ class CompiledProgram(Protocol):
         """Run a kernel once beside its reference."""
         ...
 
-    def engine_runs(self, constants: Constants, program: Program) -> EngineRuns | str:
-        """How the whole is run for its check, or why it is not. program: before schedules."""
+    def engine_runs(
+        self, constants: Constants, program: Program, sizes: Mapping[Dim, int] = NO_SIZES
+    ) -> EngineRuns | str:
+        """How the whole is run for its check, or why it is not. program: before schedules; sizes:
+        of what a run decides.
+        """
         ...
 
 

@@ -14,6 +14,8 @@ from ..runtime.engine.engine_code import Constants, EngineCode, ModelArtifact
 from ..runtime.engine.parts import EngineParts
 from ..runtime.model.model import Model, StoredModel
 from ..runtime.model.report import EngineReport
+from ..tir.dim import Dim
+from ..tir.program.at_sizes import program_at
 from ..tir.program.program import Program
 from .build_code import CodeOptions, CompiledProgram, Compiling, ProgramTexts, build_code
 from .check.clock import Clock
@@ -74,11 +76,23 @@ def _whole(job: ProgramJob, compiled: CompiledProgram, constants: Constants) -> 
     options = job.options
     if isinstance(options.oracle, str):
         return options.oracle
-    runs = compiled.engine_runs(constants, job.program)
-    if isinstance(runs, str):
-        return runs
-    model = Model(job.program, job.constants)
-    return str(EngineChecker(runs, model, options.oracle, tolerance=options.tolerance).check())
+    found = ""
+    for sizes in _whole_sizes(job.program):
+        runs = compiled.engine_runs(constants, job.program, sizes)
+        if isinstance(runs, str):
+            return runs
+        model = Model(program_at(job.program, sizes), job.constants)
+        checker = EngineChecker(runs, model, options.oracle, tolerance=options.tolerance)
+        at = ", ".join(f"{dim.name} {size}" for dim, size in sizes.items())
+        found += f"{'; ' if found else ''}{f'at {at}: ' if at else ''}{checker.check()}"
+    return found
+
+
+def _whole_sizes(program: Program) -> tuple[Mapping[Dim, int], ...]:
+    """The sizes at which an engine is run: those that are usual, and all as small as can be."""
+    usual = {dim: dim.usual for dim in program.dims}
+    least = {dim: dim.low for dim in program.dims}
+    return (usual,) if least == usual else (usual, least)
 
 
 def _bound(artifact: ModelArtifact, constants: Mapping[str, Array]) -> Constants:

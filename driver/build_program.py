@@ -8,7 +8,8 @@ from ..runtime.arrays import ArgumentTypeError, Array
 from ..runtime.engine.engine import Engine, Reference
 from ..schedule.source import ScheduleSource
 from ..tir.errors import TargetError
-from ..tir.program.program import Program, place_syncs, verify_program
+from ..tir.program.program import Program
+from ..tir.program.syncs import place_syncs, verify_program
 from ..tir.target.target import Target
 from .backends.table import backend_of
 from .jobs import ProgramJob, ProgramOptions

@@ -12,6 +12,7 @@ from functools import cached_property
 from ..codegen.c.program import KernelTexts, emit_program
 from ..codegen.c.program_source import declarations, unit_source
 from ..codegen.program_artifact import ProgramArtifact
+from ..runtime.arrays import NO_SIZES
 from ..runtime.cpu.pool import pool_object, use_pool
 from ..runtime.cpu.program_code import NativeProgram
 from ..runtime.engine.cpu_code import CpuCode
@@ -19,6 +20,7 @@ from ..runtime.engine.engine_code import Constants
 from ..runtime.machine.host import why_not_run
 from ..runtime.toolchain.compile import Units
 from ..runtime.toolchain.library import SharedObject
+from ..tir.dim import Dim
 from ..tir.program.program import Program
 from ..tir.target.target import Target
 from .check.engine_runs import ThreadedRuns
@@ -66,14 +68,16 @@ class CompiledC:
         """The C and its object, with the pool that runs it."""
         return CpuCode(self.artifact, self.shared, pool_object())
 
-    def engine_runs(self, constants: Constants, program: Program) -> ThreadedRuns | str:
+    def engine_runs(
+        self, constants: Constants, program: Program, sizes: Mapping[Dim, int] = NO_SIZES
+    ) -> ThreadedRuns | str:
         """On threads of this machine."""
         if self.not_run is not None:
             return self.not_run
         pool = self.code.pool
         assert pool is not None
         use_pool(pool)
-        return ThreadedRuns(NativeProgram(self.artifact, self.shared, constants))
+        return ThreadedRuns(NativeProgram(self.artifact, self.shared, constants), sizes)
 
     @cached_property
     def _checker(self) -> KernelChecker:

@@ -5,6 +5,7 @@ lowered; and how they are checked: on the GPU that is here, or emulated.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,6 +16,7 @@ from ..codegen.cuda.build import write_cuda
 from ..codegen.cuda.program import emit_program
 from ..codegen.cuda.program_artifact import CudaProgram
 from ..codegen.lower.split_prepare import Prepared
+from ..runtime.arrays import NO_SIZES
 from ..runtime.cuda.device.availability import Unavailable, availability
 from ..runtime.cuda.device.code import DeviceCode
 from ..runtime.cuda.emulator.emulated_code import EmulatedCode, EmulationFailed
@@ -24,6 +26,7 @@ from ..runtime.engine.engine_code import Constants
 from ..runtime.engine.gpu_code import GpuCode
 from ..runtime.kernel import Kernel
 from ..runtime.kernel_code import Code
+from ..tir.dim import Dim
 from ..tir.instructions.warp_products import cut_terms
 from ..tir.program.program import Program
 from ..tir.reference.error_bound import sample_of
@@ -102,7 +105,9 @@ class CompiledCuda:
         ran = f"{' and '.join(map(str, draws))} data on the {self.checked_on}"
         return KernelCheck(verdict, error, time.perf_counter() - began, ran)
 
-    def engine_runs(self, constants: Constants, program: Program) -> EngineRuns | str:
+    def engine_runs(
+        self, constants: Constants, program: Program, sizes: Mapping[Dim, int] = NO_SIZES
+    ) -> EngineRuns | str:
         """On the GPU that is here, or emulated. Raises: DeviceError."""
         if self.no_gpu is not None:
             return (

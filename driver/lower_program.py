@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from ..schedule.source import ScheduleSource
 from ..tir.errors import TargetError, TilewrightError
 from ..tir.func import PrimFunc
-from ..tir.program.program import Launch, Program, ProgramTensor, Slice, Step, place_syncs
+from ..tir.program.flow import with_actions
+from ..tir.program.program import Action, Launch, Program, ProgramTensor, Slice
+from ..tir.program.syncs import place_syncs
 from ..tir.target.target import Target
 from ..tir.text.canonical import workload_key
 from .check.ways import Refusal, Way, Ways
@@ -161,7 +163,7 @@ class _Joined:
 
     def program(self) -> Program:
         """The program of LOWERED functions, its Syncs where they were."""
-        body = tuple(map(self._step, self._program.body))
+        body = with_actions(self._program.body, self._step)
         functions: list[PrimFunc] = []
         for kernel in self._kernels.values():
             functions += kernel.functions
@@ -173,7 +175,7 @@ class _Joined:
             prepare=tuple(self._prepare),
         )
 
-    def _step(self, step: Step) -> Step:
+    def _step(self, step: Action) -> Action:
         if not isinstance(step, Launch):
             return step
         name = self._kernel_of[step.function]
@@ -183,7 +185,9 @@ class _Joined:
         if kernel.prepare is not None:
             slices |= self._prepared_for(kernel.prepare, slices)
         arguments = tuple(slices[p.name] for p in kernel.run.parameters)
-        return replace(step, function=name, arguments=arguments)
+        known = dict(zip(kernel.func.dims, step.sizes, strict=True))
+        sizes = tuple(known[dim] for dim in kernel.run.dims)
+        return replace(step, function=name, arguments=arguments, sizes=sizes)
 
     def _prepared_for(self, prepare: PrimFunc, slices: Mapping[str, Slice]) -> dict[str, Slice]:
         """The prepared constants of a launch, by parameter name; shared where the same function

@@ -32,7 +32,7 @@ from .options import BuildOptions, Shapes
 from .plan.explain import explain
 from .plan.plan import Planned, apart, closer, divisible, plan_model, rounding_more
 from .plan.reference_program import reference_model
-from .reference.oracle import model_oracle
+from .reference.oracle import ModelOracle, model_oracle
 from .reference.reference import evaluate
 
 
@@ -93,7 +93,7 @@ def compile_model(
         _warn_untuned(made, target, source)
     if options.verify != "all" or not rounding_more(made.planned):
         return made.engine
-    without = _not_measured(made.engine)
+    without = _not_measured(job, made.engine)
     if without is not None:
         return _noted(job, made.engine, f"tolerance {options.tolerance:g}: not measured: {without}")
     tell("measure")
@@ -172,10 +172,12 @@ def _measured(job: _Job, engine: Engine) -> Report:
     return compare_outputs(engine.name, engine.run(given), expected, tolerance=accepted)
 
 
-def _not_measured(engine: Engine) -> str | None:
+def _not_measured(job: _Job, engine: Engine) -> str | None:
     """Why an engine cannot be run beside its reference; None: it can."""
     target = engine.parts.artifact.target
-    return backend_of(target).why_not_run(target)
+    why = backend_of(target).why_not_run(target)
+    oracle = ModelOracle(job.planned.imported)
+    return oracle.why_not_run(engine.random_inputs()) if why is None else why
 
 
 def _noted(job: _Job, engine: Engine, note: str) -> Engine:

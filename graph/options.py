@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
     from .passes.pipeline import GraphPass
 
-Shapes = Mapping[str, Sequence[int] | int]
+Range = tuple[int, int, int]  # the least, the usual and the largest size
+Shapes = Mapping[str, Sequence[int | Range] | int]
 LARGEST_MODEL = (1 << 31) - 1  # bytes of a file; protobuf cannot hold more
 LEAST_TOLERANCE = RELATIVE["float32"]
 Verify = Literal["all", "rewrites", "kernels", "emulated", "off"]

@@ -10,12 +10,13 @@ nobody needs its elements in memory.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..tir.sizes import AnySize, largest, product_of
 
 Array = NDArray[np.generic]
 Floats = NDArray[np.float64] | NDArray[np.float32]
@@ -31,12 +32,15 @@ class SymbolicSize:
         return self.name
 
 
+Shape = tuple[AnySize, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class TensorType:
     """Element type (a name of `tilewright.tir.dtype`, such as "float32") and shape of a value."""
 
     dtype: str
-    shape: tuple[int, ...]
+    shape: Shape
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -47,14 +51,14 @@ class TensorType:
         return len(self.shape)
 
     @property
-    def elements(self) -> int:
-        """Number of elements, an exact integer."""
-        return math.prod(self.shape)
+    def elements(self) -> AnySize:
+        """Number of elements."""
+        return product_of(self.shape)
 
     @property
     def bytes(self) -> int:
-        """Bytes of all elements, densely stored."""
-        return self.elements * np.dtype(self.dtype).itemsize
+        """Bytes of all elements, densely stored; the most where a call decides."""
+        return largest(self.elements) * np.dtype(self.dtype).itemsize
 
     @property
     def is_float(self) -> bool:
@@ -146,6 +150,6 @@ def composed(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]
     return tuple(first[axis] for axis in second)
 
 
-def permuted(shape: tuple[int, ...], permutation: tuple[int, ...]) -> tuple[int, ...]:
+def permuted(shape: Shape, permutation: tuple[int, ...]) -> Shape:
     """The shape of a tensor of `shape` after its axes are permuted."""
     return tuple(shape[axis] for axis in permutation)

@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ..codegen.artifact import Size
+from ..tir.dim import Dim
 from ..tir.errors import TilewrightError
+from ..tir.sizes import AnySize, Size, product_of, shape_in, size_in
 from .toolchain.library import Pointer, ffi
 
 Array = npt.NDArray[np.generic]
 
-NO_SIZES: Mapping[Size, int] = MappingProxyType({})
+NO_SIZES: Mapping[Dim, int] = MappingProxyType({})
 ALIGNMENT = 64  # bytes: a cache line, and a vector of the widest instruction set
 _ALIGNED_FROM = 1 << 14  # bytes; below, an allocation by NumPy's own rule costs less than it loses
 _CPU_DEVICES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
@@ -60,31 +61,26 @@ class Typed(Protocol):
 class Argument:
     """What a call must give for one parameter. written: the kernel writes the whole array.
 
-    sizes: for each axis the size that the call decides, or None; () where it decides none. `shape`
-    then has the upper bound.
+    open_axes: those whose sizes the call decides, with these.
     """
 
     name: str
     dtype: np.dtype[np.generic]
-    shape: tuple[int, ...]
+    shape: tuple[AnySize, ...]
     written: bool = False
-    sizes: tuple[Size | None, ...] = ()
+    open_axes: tuple[tuple[int, Size], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = ((axis, size) for axis, size in enumerate(self.shape) if isinstance(size, Size))
+        object.__setattr__(self, "open_axes", tuple(found))
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype.name}[{', '.join(self._extents)}]"
-
-    @property
-    def _extents(self) -> list[str]:
-        """The extent of each axis: a number, or the name of a size."""
-        sizes = self.sizes or (None,) * len(self.shape)
-        return [
-            str(n) if size is None else size.name for n, size in zip(self.shape, sizes, strict=True)
-        ]
+        return f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]"
 
     @property
     def _shape_text(self) -> str:
         """The shape as a Python tuple."""
-        return f"({', '.join(self._extents)}{',' if len(self.shape) == 1 else ''})"
+        return f"({', '.join(map(str, self.shape))}{',' if len(self.shape) == 1 else ''})"
 
     @property
     def _new_text(self) -> str:
@@ -97,13 +93,9 @@ class Argument:
         """
         return self._new_text if self.written else converted
 
-    def new(self, sizes: Mapping[Size, int] = NO_SIZES) -> Array:
+    def new(self, sizes: Mapping[Dim, int] = NO_SIZES) -> Array:
         """A new array for this parameter, uninitialised; sizes: those that the call decides."""
-        shape = self.shape
-        if self.sizes:
-            pairs = zip(self.sizes, shape, strict=True)
-            shape = tuple(n if size is None else sizes[size] for size, n in pairs)
-        return empty_aligned(shape, self.dtype)
+        return empty_aligned(shape_in(self.shape, sizes), self.dtype)
 
     def accept(self, value: object, call: str) -> Array:
         """The array of `value`, without a copy; `call` is the name of what is called, for messages.
@@ -138,23 +130,25 @@ class Argument:
 
     def _check_shape(self, array: Typed, call: str) -> None:
         """Refuse a shape that is none of those that the parameter may have."""
-        if not self.sizes or len(array.shape) != len(self.shape):
+        if not self.open_axes or len(array.shape) != len(self.shape):
             raise self._shape_error(array, call)
-        for axis, (n, most, size) in enumerate(
-            zip(array.shape, self.shape, self.sizes, strict=True)
-        ):
-            if size is None and n != most:
-                raise self._shape_error(array, call)
-            if size is not None and not size.low <= n <= size.high:
+        for axis, (n, size) in enumerate(zip(array.shape, self.shape, strict=True)):
+            if not isinstance(size, Size):
+                if n != size:
+                    raise self._shape_error(array, call)
+            elif not size.low <= n <= size.high:
                 raise ArgumentValueError(
                     f"{call}: axis {axis} of '{self.name}' has {n} elements; expected "
-                    f"'{size.name}', which is {size.low} to {size.high}.",
+                    f"'{size}', which is {size.low} to {size.high}.",
                     code="argument-size",
-                    hints=(
-                        f'te.dim("{size.name}", {min(n, size.low)}, {max(n, size.high)}) builds a '
-                        "kernel that takes it.",
-                    ),
+                    hints=(self.wider(size, n),),
                 )
+
+    @staticmethod
+    def wider(size: Size, wanted: int) -> str:
+        """What builds a kernel for one more size."""
+        low, high = min(wanted, size.low), max(wanted, size.high)
+        return f'te.dim("{size}", {low}, {high}) builds a kernel that takes it.'
 
     def _view(self, value: object, call: str) -> Array:
         """The memory of a foreign array as a NumPy array."""
@@ -200,7 +194,7 @@ class Argument:
         )
 
     def _shape_error(self, array: Typed, call: str) -> ArgumentValueError:
-        same_size = math.prod(array.shape) == math.prod(self.shape) and not self.sizes
+        same_size = not self.open_axes and math.prod(array.shape) == product_of(self.shape)
         is_transposed = not self.written and array.shape == self.shape[::-1]
         right = (
             f"np.ascontiguousarray({self.name}.T)"
@@ -235,7 +229,7 @@ def accept_call(
         arrays = [
             argument.accept(value, call) for argument, value in zip(inputs, values, strict=True)
         ]
-        sizes = _sizes(call, inputs, arrays)
+        sizes = sizes_of_call(call, inputs, arrays)
         return arrays, [argument.new(sizes) for argument in outputs]
     if given != len(inputs) + len(outputs):
         raise _count_error(call, inputs, outputs, given)
@@ -243,7 +237,7 @@ def accept_call(
     arrays = [
         argument.accept(value, call) for argument, value in zip(expected, values, strict=True)
     ]
-    _sizes(call, expected, arrays)
+    sizes_of_call(call, expected, arrays)
     _check_apart(call, expected, arrays)
     return arrays[: len(inputs)], arrays[len(inputs) :]
 
@@ -274,24 +268,39 @@ def address(array: Array) -> int:
     return int(ffi.cast(_ADDRESS, memory(array)))
 
 
-def _sizes(call: str, arguments: Sequence[Argument], arrays: Sequence[Array]) -> Mapping[Size, int]:
+def sizes_of_call(
+    call: str, arguments: Sequence[Argument], arrays: Sequence[Array]
+) -> Mapping[Dim, int]:
     """The sizes that a call decides. Raises: ArgumentValueError where two arrays disagree."""
-    found: dict[Size, tuple[int, str]] = {}
+    found: dict[Dim, int] = {}
+    told: dict[Dim, str] = {}
+    others: list[tuple[Argument, Array, int, Size]] = []
     for argument, array in zip(arguments, arrays, strict=True):
-        if not argument.sizes:
-            continue
-        for n, size in zip(array.shape, argument.sizes, strict=False):
-            if size is None:
-                continue
-            known, where = found.setdefault(size, (n, argument.name))
-            if known != n:
-                raise ArgumentValueError(
-                    f"{call}: '{size.name}' is {known} in '{where}' and {n} in '{argument.name}'; "
-                    "expected one size in all arguments.",
-                    code="argument-sizes",
-                    hints=(f"{argument.name}: an array of shape {(known, *array.shape[1:])}.",),
-                )
-    return {size: n for size, (n, _) in found.items()}
+        for axis, size in argument.open_axes:
+            n, dim = array.shape[axis], size.dim
+            if dim is None:
+                others.append((argument, array, axis, size))
+            elif found.setdefault(dim, n) != n:
+                raise _sizes_error(call, argument, array, axis, found[dim], told[dim])
+            else:
+                told.setdefault(dim, argument.name)
+    for argument, array, axis, size in others:
+        wanted = size_in(size, found)
+        if array.shape[axis] != wanted:
+            raise _sizes_error(call, argument, array, axis, wanted, told[size.dims[0]])
+    return found
+
+
+def _sizes_error(
+    call: str, argument: Argument, array: Array, axis: int, known: int, where: str
+) -> ArgumentValueError:
+    right = (*array.shape[:axis], known, *array.shape[axis + 1 :])
+    return ArgumentValueError(
+        f"{call}: '{argument.shape[axis]}' is {known} in '{where}' and {array.shape[axis]} in "
+        f"'{argument.name}'; expected one size in all arguments.",
+        code="argument-sizes",
+        hints=(f"{argument.name}: an array of shape {right}.",),
+    )
 
 
 def _check_apart(call: str, arguments: Sequence[Argument], arrays: Sequence[Array]) -> None:

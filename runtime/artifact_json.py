@@ -5,7 +5,7 @@ made is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import TypeVar
 
@@ -17,7 +17,15 @@ from ..tir.errors import IRError
 from ..tir.index_check import IndexCheck
 from ..tir.json_reader import Json, Reader, cut_line
 from ..tir.program.json import launch_from_json, step_from_json, step_to_json
-from ..tir.program.program import Launch
+from ..tir.program.program import Launch, actions
+from ..tir.program.sizes_json import (
+    NO_DIMS,
+    Dims,
+    dims_from_json,
+    dims_to_json,
+    shape_from_json,
+    shape_to_json,
+)
 from ..tir.target.gpu import GpuRates
 from ..tir.target.kinds import BUILT_IN, is_kind
 from ..tir.target.names import FEATURES, machines_of, names_gpu
@@ -39,6 +47,7 @@ def program_to_json(program: EmittedProgram) -> dict[str, Json]:
     return {
         "name": program.name,
         "target": dict(program.target.to_json()),
+        "dims": dims_to_json(program.dims),
         "inputs": [parameter_to_json(p) for p in program.inputs],
         "constants": [parameter_to_json(p) for p in program.constants],
         "read": list(program.read),
@@ -52,14 +61,15 @@ def program_to_json(program: EmittedProgram) -> dict[str, Json]:
 
 def program_from_json(data: Reader, make: Callable[..., Emitted]) -> Emitted:
     """What `make` makes of the fields that `program_to_json` wrote. Raises: IRError."""
+    dims = dims_from_json(data.optional("dims"))
     program = make(
         name=data["name"].text(),
         target=target_from_json(data["target"]),
-        inputs=tuple(parameter_from_json(item) for item in data["inputs"].items()),
+        inputs=tuple(parameter_from_json(item, dims) for item in data["inputs"].items()),
         constants=tuple(parameter_from_json(item) for item in data["constants"].items()),
         read=tuple(item.integer() for item in data["read"].items()),
-        outputs=tuple(parameter_from_json(item) for item in data["outputs"].items()),
-        body=tuple(step_from_json(item) for item in data["body"].items()),
+        outputs=tuple(parameter_from_json(item, dims) for item in data["outputs"].items()),
+        body=tuple(step_from_json(item, dims) for item in data["body"].items()),
         prepare=tuple(launch_from_json(item) for item in data["prepare"].items()),
         arena_bytes=data["arena_bytes"].integer(),
         workspace_bytes=data["workspace_bytes"].integer(),
@@ -181,22 +191,22 @@ def plan_from_json(data: Reader) -> MemoryPlan:
 
 
 def parameter_to_json(parameter: Parameter) -> Json:
-    """A parameter whose extents are numbers, as plain JSON values."""
+    """A parameter as plain JSON values."""
     return {
         "name": parameter.name,
         "dtype": str(parameter.dtype),
-        "shape": list(parameter.shape),
+        "shape": shape_to_json(parameter.shape),
         "role": parameter.role,
         "check": None if parameter.check is None else asdict(parameter.check),
     }
 
 
-def parameter_from_json(data: Reader) -> Parameter:
+def parameter_from_json(data: Reader, dims: Dims = NO_DIMS) -> Parameter:
     """The parameter that `parameter_to_json` wrote. Raises: IRError."""
     return Parameter(
         data["name"].text(),
         data["dtype"].dtype(),
-        data["shape"].shape(),
+        shape_from_json(data["shape"], dims),
         data["role"].one_of(*_ROLES),
         data["check"].or_none(_index_check),
     )
@@ -209,7 +219,9 @@ def _index_check(data: Reader) -> IndexCheck:
 def _entry_to_json(entry: Entry) -> Json:
     return {
         "symbol": entry.symbol,
-        "parameters": [parameter_to_json(p) for p in entry.parameters],
+        "parameters": [
+            parameter_to_json(replace(p, shape=p.largest_shape)) for p in entry.parameters
+        ],
         "workspace_bytes": entry.workspace_bytes,
         "thread_workspace_bytes": entry.thread_workspace_bytes,
     }
@@ -280,7 +292,7 @@ def _check(artifact: ProgramArtifact) -> None:
         raise wrong(f"{len(artifact.kernels)} kernels have {len(artifact.texts)} sources")
     symbols = {kernel.symbol: len(kernel.parameters) for kernel in artifact.kernels}
     check_steps(artifact, artifact.arena_bytes)
-    for step in (*artifact.body, *artifact.prepare):
+    for step in (*actions(artifact.body), *artifact.prepare):
         if isinstance(step, Launch) and symbols.get(step.function) != len(step.arguments):
             raise wrong(f"a launch of '{step.function}' does not fit the kernels")
     if any((check.word.dtype, check.word.shape) != (UINT64, ()) for check in artifact.checks):
@@ -299,18 +311,19 @@ def check_steps(program: EmittedProgram, arena_bytes: int) -> None:
 
     Raises: IRError.
     """
-    counts = {
-        "input": len(program.inputs),
-        "constant": len(program.constants),
-        "output": len(program.outputs),
-        "arena": arena_bytes,
+    tensors = {
+        "input": program.inputs,
+        "constant": program.constants,
+        "output": program.outputs,
     }
     for step in (*program.body, *program.prepare):
         for item in slices_of(step):
-            in_arena = item.space == "arena"
-            end = item.position + (item.bytes if in_arena else 1)
-            if end > counts[item.space]:
+            known = tensors.get(item.space, ())
+            in_arena = item.space == "arena" and item.position + item.reach <= arena_bytes
+            if not in_arena and item.position >= len(known):
                 raise wrong(f"{item} does not exist")
+            if item.moves and known and item.reach != known[item.position].bytes:
+                raise wrong(f"{item} is no row of '{known[item.position].name}'")
 
 
 def wrong(problem: str) -> IRError:

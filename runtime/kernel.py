@@ -7,8 +7,9 @@ from typing import Generic, cast
 
 import numpy as np
 
-from ..codegen.artifact import Artifact, Parameter, Size, Written
+from ..codegen.artifact import Artifact, Parameter, Written
 from ..tir.errors import TilewrightError
+from ..tir.sizes import largest
 from ..tir.text.html import details, plain
 from ..tir.text.source_text import AssemblyText, SourceText
 from .arrays import Argument, ArgumentTypeError, Array, accept_call, empty_aligned
@@ -73,8 +74,8 @@ class Kernel(Generic[CallResult]):
         self._occupied = Occupied((bound or {},))
         results = [p for p in artifact.parameters if p.check is None]
         checks = [(p.check, p) for p in artifact.parameters if p.check is not None]
-        self._inputs = tuple(_arguments(results, "input", artifact.sizes))
-        self._outputs = tuple(_arguments(results, "output", artifact.sizes))
+        self._inputs = tuple(_arguments(results, "input"))
+        self._outputs = tuple(_arguments(results, "output"))
         self._checks = tuple(check for check, _ in checks)
         self._words = tuple(_arguments((p for _, p in checks), "output"))
         self._order = _order(artifact.parameters)
@@ -245,10 +246,11 @@ class Kernel(Generic[CallResult]):
         """Refuse sizes other than those that `work` is known for."""
         inputs, _ = accept_call(self.name, self._inputs, self._outputs, arrays)
         for argument, array in zip(self._inputs, inputs, strict=True):
-            if array.shape != argument.shape:
+            largest_shape = tuple(map(largest, argument.shape))
+            if array.shape != largest_shape:
                 raise KernelError(
                     f"roofline: '{argument.name}' has shape {array.shape}; expected the largest, "
-                    f"{argument.shape}, for which the work of '{self.name}' is known.",
+                    f"{largest_shape}, for which the work of '{self.name}' is known.",
                     code="kernel-work-size",
                     hints=(f"{self.name}.time(...) takes arrays of any size.",),
                 )
@@ -342,17 +344,9 @@ def _constants(artifact: Written) -> dict[str, Argument]:
     return {constant.name: constant for constant in found}
 
 
-def _arguments(
-    parameters: Iterable[Parameter], role: str, sizes: Sequence[Size] = ()
-) -> list[Argument]:
+def _arguments(parameters: Iterable[Parameter], role: str) -> list[Argument]:
     return [
-        Argument(
-            p.name,
-            p.dtype.numpy,
-            p.shape,
-            role == "output",
-            tuple(None if n is None else sizes[n] for n in p.sizes),
-        )
+        Argument(p.name, p.dtype.numpy, p.shape, role == "output")
         for p in parameters
         if p.role == role
     ]

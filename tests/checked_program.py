@@ -9,7 +9,8 @@ import numpy as np
 from tilewright import te
 from tilewright.tir.dtype import FLOAT32, INT64, UINT64
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.program.program import Launch, Program, ProgramTensor, Slice, place_syncs
+from tilewright.tir.program.program import Launch, Program, ProgramTensor, Slice
+from tilewright.tir.program.syncs import place_syncs
 
 LENGTH, WIDTH, WORDS, KINDS = 6, 16, 10, 2
 BYTES = LENGTH * WIDTH * 4

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the tests of the sources' structure run where the package i
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden"
+CACHE = "TILEWRIGHT_CACHE"
 LAYERS = ("tir", "schedule", "codegen", "runtime", "driver", "graph", "autotune", "cli")
 
 settings.register_profile("steady", deadline=None, derandomize=True, database=None)
@@ -43,7 +44,27 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if unsaid and not hasattr(config, "workerinput"):  # a worker has no workers of its own
         config.option.numprocesses = 2
         config.option.dist = "worksteal"
+    gc.set_threshold(200_000, 50, 50)  # nodes, which most objects are, form no cycles
     _keep_bytecode()
+    _share_cache()
+    os.environ["TILEWRIGHT_WERROR"] = "1"
+    os.environ.pop("TILEWRIGHT_NUM_THREADS", None)
+
+
+def _share_cache() -> None:
+    """Let all workers, and the processes that tests start, keep what they compile in one folder of
+    this run's own, or in the one that the caller names: what many tests need, such as the pool and
+    the headers, is made once.
+    """
+    if os.environ.get(CACHE, "off") == "off":
+        os.environ[CACHE] = _folder_of_this_run("cache")
+
+
+def _folder_of_this_run(what: str) -> str:
+    """An empty folder that is removed when this process ends."""
+    folder = tempfile.mkdtemp(prefix=f"tilewright-{what}-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _keep_bytecode() -> None:
@@ -51,15 +72,12 @@ def _keep_bytecode() -> None:
     where the user's setting keeps them from being written beside the sources.
     """
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-        folder = tempfile.mkdtemp(prefix="tilewright-bytecode-")
-        os.environ["PYTHONPYCACHEPREFIX"] = folder
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["PYTHONPYCACHEPREFIX"] = _folder_of_this_run("bytecode")
 
 
 def pytest_collection_finish() -> None:
     """Keep the garbage collector away from thousands of tests and all modules, which stay."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
 
 
 def _has_compiler(variable: str, *names: str) -> bool:

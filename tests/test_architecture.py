@@ -6,6 +6,8 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
 
@@ -57,6 +59,32 @@ FOREIGN = re.compile(
 TEXT = {".py", ".md", ".cfg", ".toml", ".yaml", ".c", ".h", ".txt", ".ipynb", ".sh", ".json"}
 
 
+@dataclass(frozen=True)
+class Outline:
+    """What a file imports and defines, wherever that stands in it: its import statements; name and
+    lines of each function, from its first decorator to its last line; the names of its classes.
+    """
+
+    imports: tuple[ast.Import | ast.ImportFrom, ...]
+    functions: tuple[tuple[str, int], ...]
+    classes: tuple[str, ...]
+
+
+@cache
+def outline(path: Path) -> Outline:
+    """The outline of a file, which is parsed once for all tests."""
+    imports, functions, classes = [], [], []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            functions.append((node.name, (node.end_lineno or node.lineno) - first + 1))
+        elif isinstance(node, ast.ClassDef):
+            classes.append(node.name)
+    return Outline(tuple(imports), tuple(functions), tuple(classes))
+
+
 def module_name(path: Path, root: Path) -> str:
     """`tir/expr.py` -> `tilewright.tir.expr`; a package is named by its folder."""
     parts = path.relative_to(root).with_suffix("").parts
@@ -67,10 +95,10 @@ def imported_names(path: Path, root: Path) -> Iterator[str]:
     """Absolute names of all that a file imports; `from a import b` gives `a.b`."""
     name = module_name(path, root)
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in outline(path).imports:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             relative = "." * node.level + (node.module or "")
             base = resolve_name(relative, package) if node.level else relative
             yield from (f"{base}.{alias.name}" for alias in node.names)
@@ -90,14 +118,6 @@ def import_graph(sources: tuple[Path, ...], root: Path) -> nx.DiGraph:
     return graph
 
 
-def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Name and lines of each function of a file, from its first decorator to its last line."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            yield node.name, (node.end_lineno or node.lineno) - first + 1
-
-
 def cap(path: Path, root: Path) -> int:
     """The most lines that a file may have."""
     if path.name == "__init__.py":
@@ -112,7 +132,9 @@ def over_the_cap(files: tuple[Path, ...], root: Path) -> dict[str, tuple[int, in
         name = str(path.relative_to(root))
         lines = len(path.read_text(encoding="utf-8").splitlines())
         parts = [(name, lines, cap(path, root))]
-        parts += [(f"{name}::{part}", size, FUNCTION_LINES) for part, size in functions(path)]
+        parts += [
+            (f"{name}::{part}", size, FUNCTION_LINES) for part, size in outline(path).functions
+        ]
         found.update({part: (size, most) for part, size, most in parts if size > most})
     return found
 
@@ -160,10 +182,7 @@ def test_folders_side_by_side_form_no_cycle(sources: tuple[Path, ...], root: Pat
 
 def test_a_class_name_means_one_thing(sources: tuple[Path, ...]) -> None:
     names = Counter(
-        node.name
-        for path in sources
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        name for path in sources for name in outline(path).classes if not name.startswith("_")
     )
     assert {name: count for name, count in names.items() if count > 1} == REPEATED_NAMES
 
@@ -171,10 +190,8 @@ def test_a_class_name_means_one_thing(sources: tuple[Path, ...]) -> None:
 def test_imports_between_packages_are_relative(sources: tuple[Path, ...], root: Path) -> None:
     wrong = []
     for path in sources[1:]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            absolute = isinstance(node, ast.Import) or (
-                isinstance(node, ast.ImportFrom) and node.level == 0
-            )
+        for node in outline(path).imports:
+            absolute = isinstance(node, ast.Import) or node.level == 0
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             if absolute and any(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
+@cache
 def codes_in(path: Path) -> dict[str, int]:
     """Each code that a file gives to an error, with its line: the literals of `code="..."`."""
     found: dict[str, int] = {}

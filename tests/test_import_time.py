@@ -65,7 +65,7 @@ def test_a_name_of_the_language_needs_the_language_alone(name: str) -> None:
 def test_an_engine_needs_no_library_of_models_graphs_or_proofs(name: str) -> None:
     loaded = said(MODULES.format(f"from tilewright import {name}")).split()
     assert not {"onnx", "networkx", "islpy", "ml_dtypes", "pycparser", "subprocess"} & set(loaded)
-    assert not {f"tilewright.tir.{name}" for name in ("expr", "evaluate", "parser")} & set(loaded)
+    assert not {f"tilewright.tir.{name}" for name in ("evaluate", "parser", "stmt")} & set(loaded)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc what a process has started")

@@ -34,8 +34,6 @@ def python_blocks(text: str) -> list[str]:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readme: str) -> SimpleNamespace:
     """run.block(n): the names that the nth block leaves behind; it runs in an empty folder."""
-    cache = tmp_path / "cache"
-    monkeypatch.setenv("TILEWRIGHT_CACHE", str(cache))
     monkeypatch.chdir(tmp_path)
 
     def block(number: int) -> dict[str, object]:

@@ -11,7 +11,8 @@ import numpy as np
 from tilewright import te
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.program.program import Launch, Program, ProgramTensor, Slice, place_syncs
+from tilewright.tir.program.program import Launch, Program, ProgramTensor, Slice
+from tilewright.tir.program.syncs import place_syncs
 
 N, K, M = 6, 20, 35
 SIZE = -(-N * M * 4 // 64) * 64  # bytes of a tensor in the arena

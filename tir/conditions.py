@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .dim import Dim
 from .expr import FALSE, LT, TRUE, And, Expr, Or, Var, is_const
+from .visit import free_vars
 
 MOST_IN_A_ROW = 16  # conditions; more of them are a tree
 
@@ -45,3 +46,8 @@ def dims_below(condition: Expr) -> dict[Var, Dim]:
     """The variables that a condition keeps below a dim, `v < n` beside whatever else it asks."""
     found = (part for part in conjuncts(condition) if isinstance(part, LT))
     return {part.a: part.b for part in found if isinstance(part.a, Var) and isinstance(part.b, Dim)}
+
+
+def names_dim(condition: Expr) -> bool:
+    """Whether a size that a call decides is part of a condition."""
+    return any(isinstance(var, Dim) for var in free_vars(condition))

@@ -16,10 +16,19 @@ from .expr import Var
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dim(Var):
-    """A size of `low` .. `high`, the same wherever it stands in one call."""
+    """A size of `low` .. `high`, the same wherever it stands in one call.
+
+    typical: the one for which a schedule is chosen; `high` where it is None.
+    """
 
     low: int = 0
     high: int = 0
+    typical: int | None = None
+
+    @property
+    def usual(self) -> int:
+        """The size for which a schedule is chosen."""
+        return self.high if self.typical is None else self.typical
 
     def __repr__(self) -> str:
         return f"Dim {self.name}: {self.low} .. {self.high}"

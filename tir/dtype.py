@@ -31,13 +31,23 @@ class TypeKind(Enum):
     __hash__ = object.__hash__  # members are unique; Enum's own hashes the name every time
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DType:
     """The type of a value: `lanes` values of `bits` bits each; lanes is 1 outside lowered code."""
 
     kind: TypeKind
     bits: int
     lanes: int = 1
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, DType):
+            return NotImplemented
+        return (self.kind, self.bits, self.lanes) == (other.kind, other.bits, other.lanes)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.bits, self.lanes))
 
     def __str__(self) -> str:
         base = self.kind.value if self.kind in _NAMED else f"{self.kind.value}{self.bits}"
@@ -53,12 +63,12 @@ class DType:
     @property
     def is_integer(self) -> bool:
         """Whether the lanes are signed or unsigned integers (bool is neither)."""
-        return self.kind in (TypeKind.INT, TypeKind.UINT)
+        return self.kind in _INTEGERS
 
     @property
     def is_bool(self) -> bool:
         """Whether the lanes are truth values."""
-        return self.kind is TypeKind.BOOL
+        return self.kind is _BOOL
 
     @property
     def is_storage(self) -> bool:
@@ -94,6 +104,9 @@ class DType:
 # kinds whose names end without the bits
 _NAMED = frozenset({TypeKind.BOOL, TypeKind.FLOAT8_E4M3FN, TypeKind.FLOAT8_E5M2})
 _OF_ML_DTYPES = frozenset({TypeKind.BFLOAT, TypeKind.FLOAT8_E4M3FN, TypeKind.FLOAT8_E5M2})
+# kept, since to look up a member of an Enum takes longer than all the rest of a question
+_BOOL = TypeKind.BOOL
+_INTEGERS = frozenset({TypeKind.INT, TypeKind.UINT})
 _FLOATS = frozenset({TypeKind.FLOAT, TypeKind.BFLOAT, TypeKind.FLOAT8_E4M3FN, TypeKind.FLOAT8_E5M2})
 _WIDTHS = {
     TypeKind.INT: (8, 16, 32, 64, 4),

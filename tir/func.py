@@ -21,11 +21,13 @@ class PrimFunc(Node):
 
     parameters: inputs and constants first, outputs last.
     body: the loop nests; a tensor that is neither input nor output lives in an Alloc around them.
+    sizes: dims that no input tells and that a call has to say.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     body: Stmt
+    sizes: tuple[Dim, ...] = ()
 
     @property
     def inputs(self) -> tuple[Buffer, ...]:
@@ -44,9 +46,11 @@ class PrimFunc(Node):
 
     @property
     def dims(self) -> tuple[Dim, ...]:
-        """The sizes that a call decides, in the order of the parameters that have them."""
+        """The sizes that a call decides, in the order of the parameters that have them; then those
+        that it has to say.
+        """
         found = (dim for p in self.parameters for dim in p.buffer.dims if dim is not None)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys((*found, *self.sizes)))
 
     @property
     def blocks(self) -> tuple[Block, ...]:

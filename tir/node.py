@@ -7,9 +7,9 @@ two compare by identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, Self, TypeVar
 
 NodeT = TypeVar("NodeT", bound="Node")
@@ -17,7 +17,7 @@ NodeT = TypeVar("NodeT", bound="Node")
 
 # by class, of which there are a few dozen
 _FIELDS: dict[type, tuple[str, ...]] = {}
-_VALUES: dict[type, Callable[[Node], object]] = {}
+_VALUES: dict[type, Callable[[Node], tuple[object, ...]]] = {}
 
 
 def field_names(kind: type) -> tuple[str, ...]:
@@ -28,14 +28,20 @@ def field_names(kind: type) -> tuple[str, ...]:
     return found
 
 
-def _values(node: Node) -> object:
-    """What the fields of `node` hold, as one value to compare and to hash."""
+def _values(node: Node) -> tuple[object, ...]:
+    """What the fields of `node` hold, in order of definition."""
     kind = type(node)
     getter = _VALUES.get(kind)
     if getter is None:
-        names = field_names(kind)
-        getter = _VALUES[kind] = attrgetter(*names) if names else _nothing
+        getter = _VALUES[kind] = _getter(field_names(kind))
     return getter(node)
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Node], tuple[object, ...]]:
+    """What reads the fields of these names, which are as few as none."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda node: tuple([getattr(node, name) for name in names])
 
 
 _TEXTS: dict[type[Node], Callable[[Any], str]] = {}
@@ -46,11 +52,6 @@ def show_nodes(kind: type[NodeT], write: Callable[[NodeT], str]) -> None:
     knows them all.
     """
     _TEXTS[kind] = write
-
-
-def _nothing(node: Node) -> object:
-    """The fields of a node that has none."""
-    return ()
 
 
 class Node:
@@ -88,13 +89,23 @@ class Node:
 
     def map_children(self, visit: Callable[[Node], Node]) -> Self:
         """This node with `visit` applied to each child; the same object when no child changed."""
-        kind = type(self)
-        names = _FIELDS.get(kind) or field_names(kind)
-        held = _values(self)
-        old = held if len(names) > 1 else (held,)
-        assert isinstance(old, tuple)
-        new = _mapped(old, visit)
-        return self if new is old else kind(*new)
+        old = self.children()
+        new = [visit(child) for child in old]
+        return self if all(map(is_, old, new)) else self._with_children(new)
+
+    def _with_children(self, children: Sequence[Node]) -> Self:
+        """This node with other ones where its children stand."""
+        following = iter(children)
+        values: list[object] = []
+        for value in _values(self):
+            if isinstance(value, Node):
+                value = next(following)
+            elif isinstance(value, tuple) and value:
+                value = tuple([next(following) if isinstance(v, Node) else v for v in value])
+            values.append(value)
+        made = type(self)(*values)
+        object.__setattr__(made, "_children", tuple(children))
+        return made
 
     def children(self) -> tuple[Node, ...]:
         """The nodes directly below this one, in order of definition; found once, and kept."""
@@ -102,11 +113,10 @@ class Node:
             return self._children
         except AttributeError:
             found: list[Node] = []
-            for name in field_names(type(self)):
-                value = getattr(self, name)
+            for value in _values(self):
                 if isinstance(value, Node):
                     found.append(value)
-                elif isinstance(value, tuple):
+                elif isinstance(value, tuple) and value:
                     found += [item for item in value if isinstance(item, Node)]
             object.__setattr__(self, "_children", tuple(found))
             return self._children
@@ -124,22 +134,3 @@ class Leaf(Node):
     def children(self) -> tuple[Node, ...]:
         """None."""
         return ()
-
-
-def _mapped(old: tuple[object, ...], visit: Callable[[Node], Node]) -> tuple[object, ...]:
-    """The tuple with `visit` applied to the nodes in it, and in the tuples in it; the same object
-    when none changed.
-    """
-    changed: list[object] | None = None
-    for position, item in enumerate(old):
-        if isinstance(item, Node):
-            new: object = visit(item)
-        elif isinstance(item, tuple) and item:
-            new = _mapped(item, visit)
-        else:
-            continue
-        if new is not item:
-            if changed is None:
-                changed = list(old)
-            changed[position] = new
-    return old if changed is None else tuple(changed)

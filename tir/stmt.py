@@ -33,7 +33,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Self
+from operator import is_
+from typing import Self, cast
 
 from .buffer import Buffer, Load
 from .dim import Dim, Extent, most
@@ -208,6 +209,15 @@ class Extern(Stmt):
                     found.append(Store(buffer, axes, Const(0, buffer.type)))
             object.__setattr__(self, "_children", tuple(found))
             return self._children
+
+    def map_children(self, visit: Callable[[Node], Node]) -> Self:
+        """This node with `visit` applied to each buffer."""
+        inputs, outputs = (
+            tuple(cast(Buffer, visit(buffer)) for buffer in held)
+            for held in (self.inputs, self.outputs)
+        )
+        same = all(map(is_, (*self.inputs, *self.outputs), (*inputs, *outputs)))
+        return self if same else type(self)(self.function, inputs, outputs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,9 +22,8 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        below = top.children()
-        if below:
-            stack += below[::-1]
+        if not isinstance(top, Leaf):
+            stack += top.children()[::-1]
 
 
 @overload
@@ -43,9 +42,8 @@ def found_in(node: Node, kinds: type[Node] | UnionType) -> Sequence[Node]:
         top = stack.pop()
         if isinstance(top, kinds):
             found.append(top)
-        below = top.children()
-        if below:
-            stack += below[::-1]
+        if not isinstance(top, Leaf):
+            stack += top.children()[::-1]
     return found
 
 
@@ -236,10 +234,11 @@ def enclosing_path(root: Node, target: Node) -> tuple[Node, ...]:
     def search(node: Node) -> bool:
         if node is target:
             return True
-        if not any(isinstance(child, Stmt) and search(child) for child in node.children()):
-            return False
-        path.append(node)
-        return True
+        for child in node.children():
+            if isinstance(child, Stmt) and search(child):
+                path.append(node)
+                return True
+        return False
 
     search(root)
     return tuple(reversed(path))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import onnx
 from onnx import ModelProto
 
-from ...runtime.model.interface import TensorSpec
+from ...runtime.model.interface import ClosedSpec
 from ...tir.text.size import bytes_text
 from ..errors import UsageError
 
@@ -19,7 +19,7 @@ _MOST_BYTES = 2**31 - 1  # of a protobuf message
 _WEIGHTS_APART = 4  # the version of the format since which weights need not be inputs
 
 
-def peer_model(path: str, inputs: Sequence[TensorSpec]) -> str | bytes:
+def peer_model(path: str, inputs: Sequence[ClosedSpec]) -> str | bytes:
     """The file, or the bytes of the model with these inputs.
 
     Raises: UsageError for a model that is too large for one message.

@@ -79,7 +79,9 @@ class Demonstration:
         with working("timing"):
             threads = [count for count in _THREADS if count <= allowed_cpus()]
             budget = TimingBudget(seconds=timing)
-            timed = latencies(engine, sample.inputs, threads, budget, engine_operations(engine))
+            timed = latencies(
+                engine, sample.inputs, threads, budget, engine_operations(engine, sample.inputs)
+            )
             profile = engine.profile(sample.inputs, threads=1, rounds=_PROFILE_ROUNDS)
             beside = compare(engine, sample, threads, timing)
         slowest = max(profile.steps, key=lambda step: step.seconds)

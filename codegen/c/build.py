@@ -54,7 +54,7 @@ def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artif
         main.workspace_bytes,
         main.thread_workspace_bytes,
         prepare,
-        main.sizes,
+        sizes_of(parts.run),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ...tir.analysis.narrow import narrowed
 from ...tir.buffer import Buffer
 from ...tir.dim import Dim, Extent
 from ...tir.errors import TargetError
@@ -38,7 +39,7 @@ from ..text.statements import Statements
 from .dialect import C
 from .externs import with_externs
 from .frame import prelude
-from .stops import stopped
+from .stops import Alone, alone, stopped
 from .sums import unsigned_sums
 from .vectors import Vectors
 from .workspace import Workspace, is_local, plan_workspace
@@ -267,10 +268,24 @@ class _FunctionWriter(Statements[Vectors]):
                 code="c-grid",
                 hints=("tw.build(..., target='cuda:sm_90a'), or sch.parallel(loop).",),
             )
+        one = alone(loop, self.lines.ranges)
+        if one is not None:
+            self._single(loop, one)
+            return
         count, loop = self._iterations(loop)
         end = count.removeprefix("(int64_t)")
         with self.counting(loop, "0", end, self._comment(loop)), self._streaming(loop):
             self.stmt(loop.body)
+
+    def _single(self, loop: For, one: Alone) -> None:
+        """The one iteration of a loop in which it may do something."""
+        self.lines.declare("int64_t", loop.var, self.expressions.scalar(one.value))
+        around = self.lines.ranges
+        self.lines.ranges = narrowed({**around, loop.var: (0, loop.extent - 1)}, one.known)
+        head = f"if ({self.expressions.scalar(one.test)}) {{"
+        with self.lines.block(f"{head}{self._comment(loop, 'last of')}"), self._streaming(loop):
+            self.stmt(one.body)
+        self.lines.ranges = around
 
     @contextmanager
     def _streaming(self, loop: For) -> Iterator[None]:
@@ -281,7 +296,7 @@ class _FunctionWriter(Statements[Vectors]):
         yield
         self.expressions.streams = before
 
-    def _comment(self, loop: For) -> str:
+    def _comment(self, loop: For, kind: str = "") -> str:
         """Which loop this is, and which tensors it computes."""
         own = {node.buffer for node in statements(loop.body) if isinstance(node, Alloc)}
         made = {
@@ -289,7 +304,7 @@ class _FunctionWriter(Statements[Vectors]):
         }
         listed = sorted({mangle(buffer.name) for buffer in made})
         return (
-            f" /* {loop.kind.value} {mangle(loop.var.name)}: {', '.join(listed)} */"
+            f" /* {kind or loop.kind.value} {mangle(loop.var.name)}: {', '.join(listed)} */"
             if listed
             else ""
         )

@@ -13,7 +13,7 @@ from ..program_artifact import ProgramArtifact
 from ..text.comments import comment
 from ..text.names import CNames, mangle
 from .dialect import C
-from .export_frame import CHECKED, FAILED, GUARD, HEADER, MAKEFILE, SOURCE
+from .export_frame import CHECKED, FAILED, GUARD, HEADER, MAKEFILE, OUTSIDE, SIZES, SOURCE
 from .frame import TEAM, prelude
 from .program_source import static_definitions
 from .workspace import ALIGNMENT
@@ -57,18 +57,19 @@ def export_texts(
     them. sums: of the 64-bit words of the weights: the sum, and the sum of the running sums.
     """
     name, title = mangle(artifact.name), f"{comment(artifact.name)} for {artifact.target}"
-    offsets, weights = weight_offsets(artifact)
-    names = _argument_names(artifact)
+    (offsets, weights), names = weight_offsets(artifact), _argument_names(artifact)
     inputs = [
         f"const {C.type_of(p.dtype)} *{n}" for p, n in zip(artifact.inputs, names, strict=False)
     ]
-    rest = names[len(artifact.inputs) :]
+    rest = names[len(artifact.inputs) : len(names) - len(artifact.dims)]
     outputs = [f"{C.type_of(p.dtype)} *{n}" for p, n in zip(artifact.outputs, rest, strict=True)]
     model = f"const {name}_model *model"
-    parameters = ", ".join([model, *inputs, *outputs, "void *scratch", "int threads"])
+    sizes = dict(zip(artifact.dims, names[len(names) - len(artifact.dims) :], strict=True))
+    counts = [f"int64_t {name}" for name in sizes.values()]
+    parameters = ", ".join([model, *inputs, *outputs, *counts, "void *scratch", "int threads"])
     arguments = [f"(void *){n}" for n in names[: len(artifact.inputs)]]
     arguments += [f"weights + {offset}" for offset in offsets]
-    arguments += [*rest, "scratch"]
+    arguments += [*rest, *(f"(void *)(intptr_t){n}" for n in sizes.values()), "scratch"]
     definitions = static_definitions(artifact)
     target = artifact.target
     macros = [_MACROS[name] for name in (target.isa, *target.features) if name in _MACROS]
@@ -90,6 +91,9 @@ def export_texts(
         arguments=", ".join(arguments),
         symbol=artifact.symbol,
         failed=_failed(artifact),
+        outside="".join(
+            OUTSIDE.format(name=name, low=dim.low, high=dim.high) for dim, name in sizes.items()
+        ),
     )
     header = HEADER.format(
         title=title,
@@ -100,6 +104,7 @@ def export_texts(
         weights=weights,
         parameters=parameters,
         checked=CHECKED if artifact.checks else "",
+        sizes=SIZES if artifact.dims else "",
     )
     makefile = MAKEFILE.format(title=title, file=FILE, flags=" ".join(flags))
     return Export(source, header, makefile)
@@ -118,17 +123,20 @@ def _failed(artifact: ProgramArtifact) -> str:
 
 
 def _argument_names(artifact: ProgramArtifact) -> list[str]:
-    """A C name for each input and output."""
+    """A C name for each input, each output and each size that a run decides."""
     names = CNames()
     for taken in ("model", "scratch", "threads", "weights", "args", "own"):
         names.fresh(taken)
-    return [names.fresh(parameter.name) for parameter in (*artifact.inputs, *artifact.outputs)]
+    wanted = [parameter.name for parameter in (*artifact.inputs, *artifact.outputs)]
+    return [names.fresh(name) for name in (*wanted, *(dim.name for dim in artifact.dims))]
 
 
 def _described(artifact: ProgramArtifact, names: Sequence[str]) -> list[str]:
-    """A line for each input and output."""
+    """A line for each input, output and size."""
     parameters: Sequence[Parameter] = (*artifact.inputs, *artifact.outputs)
-    return [
+    lines = [
         f" *   {p.role} {name}: {p.dtype}[{', '.join(map(str, p.shape))}] ({comment(p.name)[:60]})"
-        for p, name in zip(parameters, names, strict=True)
+        for p, name in zip(parameters, names, strict=False)
     ]
+    sizes = zip(artifact.dims, names[len(parameters) :], strict=True)
+    return [*lines, *(f" *   size {name}: {dim.low} to {dim.high}" for dim, name in sizes)]

@@ -36,7 +36,7 @@ size_t {name}_scratch_bytes(int threads);
 /* Run on `threads` threads; the result has the same bits at any number of them.
  * scratch: {name}_scratch_bytes(threads) bytes that start at a multiple of 64, for this run alone;
  * NULL to have them allocated for this run.
- * Returns 0, or -1 where memory is lacking or `threads` is below 1{checked}. */
+ * Returns 0, or -1 where memory is lacking or `threads` is below 1{sizes}{checked}. */
 int {name}_run({parameters});
 
 #ifdef __cplusplus
@@ -109,7 +109,7 @@ int {name}_run({parameters})
     void *own = NULL;
     if (threads < 1)
         return -1;
-    if (!scratch)
+{outside}    if (!scratch)
         scratch = own = aligned_alloc(64, {name}_scratch_bytes(threads) + 64);
     if (!scratch)
         return -1;
@@ -126,6 +126,15 @@ int {name}_run({parameters})
 # In the comment on the function that runs a model some of whose indices are checked.
 CHECKED = """, or 1 where an index lay outside
  * of its range: the run is complete then, with the nearest index that exists"""
+
+# Likewise, of a model some of whose sizes a run decides.
+SIZES = """, or -2, and nothing is written, where
+ * a size lies outside of its bounds"""
+
+OUTSIDE = """\
+    if ({name} < {low} || {name} > {high})
+        return -2;
+"""
 
 FAILED = """\
     /* {label} */

@@ -1,22 +1,33 @@
 """A program of LOWERED functions as C text: its kernels, each once, and one entry that launches
-them in order, with a barrier exactly where the program has a Sync.
+them in order, with a barrier exactly where the program has a Sync. A Branch is an `if`, a Repeat a
+`for`: all threads read what they ask, and go the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import indent
 
+from ...tir.dim import Dim
 from ...tir.func import PrimFunc
+from ...tir.program.flow import with_actions
 from ...tir.program.program import (
+    Action,
+    Branch,
     Copy,
+    KeepLargest,
     Launch,
     Program,
+    Repeat,
     Slice,
     Step,
     Sync,
-    verify_program,
+    WriteIteration,
+    actions,
 )
+from ...tir.program.syncs import verify_program
+from ...tir.sizes import product_of
 from ...tir.target.target import Target
 from ..artifact import Entry
 from ..check_memory import check_memory
@@ -31,7 +42,21 @@ from ..text.comments import comment
 from ..text.names import mangle
 from .build import entry, using
 from .emit import emit_function
-from .program_frame import COPY, ENTRY, LAUNCH, SYNC
+from .program_frame import (
+    COPY,
+    COUNT,
+    ELSE,
+    END,
+    ENTRY,
+    FOR,
+    IF,
+    ITERATION,
+    LARGEST,
+    LAUNCH,
+    SIZE,
+    SYNC,
+)
+from .size_text import size_names, size_text
 from .workspace import ALIGNMENT
 
 _LABEL_LENGTH = 70
@@ -93,7 +118,7 @@ def emit_program(
     written = {f.name: texts[f.name] for f in program.functions}
     symbols = {name: made.symbol for name, made in written.items()}
     kernels = {f.name: entry(f, symbols[f.name]) for f in program.functions}
-    body = tuple(_with_symbol(step, symbols) for step in program.body)
+    body = with_actions(program.body, lambda step: _with_symbol(step, symbols))
     offsets, most = _scratch(body, {kernel.symbol: kernel for kernel in kernels.values()})
     made = ProgramArtifact(
         name=program.name,
@@ -122,7 +147,7 @@ def program_symbol(name: str) -> str:
     return f"tw_model_{mangle(name)}"
 
 
-def _with_symbol(step: Step, symbols: Mapping[str, str]) -> Step:
+def _with_symbol(step: Action, symbols: Mapping[str, str]) -> Action:
     return replace(step, function=symbols[step.function]) if isinstance(step, Launch) else step
 
 
@@ -137,59 +162,145 @@ def _scratch(
     memory of their own.
     """
     offsets: list[Scratch] = []
-    used = most = Scratch(0, 0)
-    for step in body:
-        if isinstance(step, Sync):
-            used = Scratch(0, 0)
-        elif isinstance(step, Launch):
-            kernel = kernels[step.function]
-            offsets.append(used)
-            used = Scratch(
-                used.bytes + _aligned(kernel.workspace_bytes),
-                used.thread_bytes + _aligned(kernel.thread_workspace_bytes),
-            )
-            most = Scratch(max(most.bytes, used.bytes), max(most.thread_bytes, used.thread_bytes))
+    most = Scratch(0, 0)
+
+    def place(steps: Sequence[Step], used: Scratch) -> Scratch:
+        nonlocal most
+        for step in steps:
+            match step:
+                case Sync():
+                    used = Scratch(0, 0)
+                case Branch():
+                    used = _larger(place(step.then, used), place(step.otherwise, used))
+                case Repeat():
+                    place(step.body, used)  # ends with a Sync
+                case Launch():
+                    kernel = kernels[step.function]
+                    offsets.append(used)
+                    used = Scratch(
+                        used.bytes + _aligned(kernel.workspace_bytes),
+                        used.thread_bytes + _aligned(kernel.thread_workspace_bytes),
+                    )
+                    most = _larger(most, used)
+        return used
+
+    place(body, Scratch(0, 0))
     return tuple(offsets), most
+
+
+def _larger(one: Scratch, other: Scratch) -> Scratch:
+    return Scratch(max(one.bytes, other.bytes), max(one.thread_bytes, other.thread_bytes))
 
 
 def _entry_text(artifact: ProgramArtifact) -> str:
     """The model's entry."""
-    rest = iter(artifact.scratch)
-    lines: list[str] = []
-    for step in artifact.body:
+    first, names = len(artifact.entry.parameters), size_names(artifact.dims)
+    sizes = (
+        SIZE.format(name=names[dim], position=first + n) for n, dim in enumerate(artifact.dims)
+    )
+    lines = _steps_text(artifact, artifact.body, iter(artifact.scratch), names)
+    body = indent("".join([*sizes, *lines]).rstrip("\n"), "    ")
+    copy = any(isinstance(step, Copy) for step in actions(artifact.body))
+    text = ENTRY.format(symbol=artifact.symbol, scratch=first + len(names), body=body)
+    return f"{COPY}\n{text}" if copy else text
+
+
+def _steps_text(
+    artifact: ProgramArtifact,
+    steps: Sequence[Step],
+    rest: Iterator[Scratch],
+    names: Mapping[Dim, str],
+) -> Iterator[str]:
+    """Lines for steps. rest: where the scratch memory of the launches to come begins; names: what
+    the sizes are called that the run decides.
+    """
+
+    def pointer(item: Slice) -> str:
+        return _pointer(artifact, item)
+
+    def block(inside: Sequence[Step]) -> str:
+        return indent("".join(_steps_text(artifact, inside, rest, names)), "    ")
+
+    for step in steps:
         match step:
             case Sync():
-                lines.append(SYNC)
+                yield SYNC
             case Copy():
-                given = f"{_pointer(artifact, step.target)}, {_pointer(artifact, step.source)}"
-                lines.append(f"    tw_copy({given}, {step.source.bytes}, thread, threads);\n")
+                ends = f"{pointer(step.target)}, {pointer(step.source)}"
+                count = product_of((step.source.dtype.bytes, *step.source.shape))
+                yield f"tw_copy({ends}, {size_text(count, names)}, thread, threads);\n"
+            case WriteIteration():
+                yield ITERATION.format(loop=step.loop, target=pointer(step.target))
+            case KeepLargest():
+                yield LARGEST.format(source=pointer(step.source), target=pointer(step.target))
             case Launch():
-                pointers = [_pointer(artifact, item) for item in step.arguments]
-                pointers.append(_scratch_pointer(artifact, next(rest)))
-                lines.append(
-                    LAUNCH.format(
-                        label=comment(step.label or step.function)[:_LABEL_LENGTH],
-                        arguments=", ".join(pointers),
-                        symbol=step.function,
-                    )
+                given = [pointer(item) for item in step.arguments]
+                given += (f"(void *)(intptr_t)({size_text(n, names)})" for n in step.sizes)
+                given.append(_scratch_pointer(artifact, next(rest)))
+                yield LAUNCH.format(
+                    label=_label(step.label or step.function),
+                    arguments=", ".join(given),
+                    symbol=step.function,
                 )
-    scratch = len(artifact.entry.parameters)
-    body = "".join(lines).rstrip("\n")
-    copy = f"{COPY}\n" if any(isinstance(step, Copy) for step in artifact.body) else ""
-    return copy + ENTRY.format(symbol=artifact.symbol, scratch=scratch, body=body)
+            case Branch():
+                then = block(step.then)
+                otherwise = block(step.otherwise)
+                yield IF.format(
+                    label=_label(step.label), condition=_truth(artifact, step.condition), then=then
+                )
+                yield ELSE.format(otherwise=otherwise) if otherwise else END
+            case Repeat():
+                yield _loop_head(artifact, step)
+                yield block(step.body)
+                yield END
+
+
+def _loop_head(artifact: ProgramArtifact, step: Repeat) -> str:
+    """A loop up to its body. What it counts to is read once."""
+    number, count, tests = f"i{step.loop}", step.count, list[str]()
+    read = ""
+    if isinstance(count, Slice):
+        most = f"n{step.loop}"
+        read = COUNT.format(most=most, count=_pointer(artifact, count))
+        tests.append(f"{number} < {most}")
+    elif count is not None:
+        tests.append(f"{number} < {count}")
+    if step.condition is not None:
+        tests.append(_truth(artifact, step.condition))
+    return FOR.format(label=_label(step.label), read=read, number=number, until=" && ".join(tests))
+
+
+def _label(text: str) -> str:
+    return comment(text)[:_LABEL_LENGTH]
+
+
+def _truth(artifact: ProgramArtifact, item: Slice) -> str:
+    """Whether a bool in memory is true."""
+    return f"*(const uint8_t *)({_pointer(artifact, item)})"
 
 
 def _pointer(artifact: ProgramArtifact, item: Slice) -> str:
+    row = _row(item)
     match item.space:
         case "arena":
-            return f"scratch + {item.position}"
+            return f"scratch + {item.position}{row}"
         case "input":
             position = item.position
         case "constant":
             position = len(artifact.inputs) + artifact.read.index(item.position)
         case _:
             position = len(artifact.inputs) + len(artifact.read) + item.position
-    return f"args[{position}]"
+    return f"(char *)args[{position}]{row}" if row else f"args[{position}]"
+
+
+def _row(item: Slice) -> str:
+    """What is added to the address of an array for the row that an iteration is at."""
+    terms, size = [], item.bytes
+    for move in reversed(item.moves):
+        number = f"({move})" if move.reverse else str(move)
+        terms.append(f" + {number} * {size}")
+        size *= move.rows
+    return "".join(reversed(terms))
 
 
 def _scratch_pointer(artifact: ProgramArtifact, offset: Scratch) -> str:

@@ -16,15 +16,52 @@ void {symbol}(void *const *args, const struct tw_team *team, int thread, int thr
 }}
 """
 
+# What follows stands in that body, or within each other, indented.
+SIZE = """\
+const int64_t {name} = (int64_t)(intptr_t)args[{position}];
+(void){name};
+"""
+
 LAUNCH = """\
-    {{   /* {label} */
-        void *const given[] = {{{arguments}}};
-        {symbol}(given, team, thread, threads);
-    }}
+{{   /* {label} */
+    void *const given[] = {{{arguments}}};
+    {symbol}(given, team, thread, threads);
+}}
 """
 
 SYNC = """\
-    team->barrier(team->state, thread);
+team->barrier(team->state, thread);
+"""
+
+IF = """\
+if ({condition}) {{   /* {label} */
+{then}"""
+
+ELSE = """\
+}} else {{
+{otherwise}}}
+"""
+
+END = """\
+}
+"""
+
+COUNT = """\
+const int64_t {most} = *(const int64_t *)({count});
+"""
+
+FOR = """\
+{read}for (int64_t {number} = 0; {until}; {number}++) {{   /* {label} */
+"""
+
+ITERATION = """\
+if (thread == 0)
+    *(int64_t *)({target}) = i{loop};
+"""
+
+LARGEST = """\
+if (thread == 0 && *(const uint64_t *)({source}) > *(const uint64_t *)({target}))
+    *(uint64_t *)({target}) = *(const uint64_t *)({source});
 """
 
 COPY = """\

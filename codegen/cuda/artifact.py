@@ -8,7 +8,7 @@ from math import prod
 
 from ...tir.dtype import DType
 from ...tir.target.target import Target
-from ..artifact import Parameter, Size
+from ..artifact import Parameter, ToldSize
 
 Dimensions = tuple[int, int, int]  # along x, y and z
 
@@ -63,6 +63,11 @@ class Temporary:
     shape: tuple[int, ...]
 
     @property
+    def largest_shape(self) -> tuple[int, ...]:
+        """Its shape."""
+        return self.shape
+
+    @property
     def bytes(self) -> int:
         """Bytes of the whole array."""
         return prod(self.shape) * self.dtype.bytes
@@ -112,7 +117,7 @@ class CudaArtifact:
     target: Target
     run: Part
     prepare: Part | None = None
-    sizes: tuple[Size, ...] = ()
+    sizes: tuple[ToldSize, ...] = ()
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -132,4 +137,5 @@ class CudaArtifact:
         return {
             name: shapes[free.index(size.parameter)][size.axis]
             for name, size in zip(self.run.sizes, self.sizes, strict=True)
+            if size.parameter is not None
         }

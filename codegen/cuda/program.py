@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...tir.errors import TargetError
-from ...tir.program.program import Launch, Program, Slice, Step, Sync, verify_program
+from ...tir.program.program import Branch, Launch, Program, Repeat, Slice, Step, Sync, step_text
+from ...tir.program.syncs import verify_program
 from ...tir.target.target import Target
 from ..program_artifact import constant_parameters, constants_of, parameters_with
 from .artifact import CudaArtifact, Temporary
@@ -24,6 +25,7 @@ def emit_program(program: Program, kernels: Sequence[CudaArtifact], target: Targ
     Raises: IRError for a program that is not well formed.
     """
     verify_program(program)
+    check_flat(program)
     plain = CudaProgram(
         name=program.name,
         target=target,
@@ -42,6 +44,22 @@ def emit_program(program: Program, kernels: Sequence[CudaArtifact], target: Targ
     body = tuple(placer.placed(program.body))
     prepare = tuple(_launches(placer.placed(program.prepare)))
     return replace(plain, body=body, prepare=prepare, workspace_bytes=placer.most)
+
+
+def check_flat(program: Program) -> None:
+    """Refuse branches and loops: a run on a GPU is one graph, which decides nothing."""
+    step = next((step for step in program.body if isinstance(step, Branch | Repeat)), None)
+    if step is not None:
+        what = "branches" if isinstance(step, Branch) else "loops"
+        raise TargetError(
+            f"cuda: '{program.name}' {what} at '{step.label or step_text(step)}' as its data say; "
+            "expected the same steps in every run: on a GPU it is one graph.",
+            code="cuda-flow",
+            hints=(
+                "tw.compile(model, 'c') runs it on the CPU.",
+                "where what decides is known, make it a constant of the model.",
+            ),
+        )
 
 
 def _check_aligned(launch: Launch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...tir.program.program import Launch, Slice, Step, Sync
+from ...tir.program.program import Copy, Launch, Slice
 from ..artifact import Parameter
 from ..program_artifact import EmittedProgram
 from .artifact import CudaArtifact, Part
@@ -72,15 +72,17 @@ class CudaProgram(EmittedProgram):
         """Where the parameters and temporaries of a launch lie, by name."""
         return dict(zip(self.part(launch.function).names, launch.arguments, strict=True))
 
-    def written(self, step: Step) -> tuple[Slice, ...]:
+    @property
+    def steps(self) -> tuple[Launch | Copy, ...]:
+        """The steps of a run but the Syncs, in order: none of them is a branch or a loop."""
+        return tuple(step for step in self.body if isinstance(step, Launch | Copy))
+
+    def written(self, step: Launch | Copy) -> tuple[Slice, ...]:
         """The slices that a step writes."""
-        match step:
-            case Launch():
-                part, places = self.part(step.function), self.places(step)
-                return tuple(places[name] for name in part.written)
-            case Sync():
-                return ()
-        return (step.target,)
+        if isinstance(step, Copy):
+            return (step.target,)
+        part, places = self.part(step.function), self.places(step)
+        return tuple(places[name] for name in part.written)
 
 
 def aligned(size: int) -> int:

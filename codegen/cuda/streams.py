@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 
-from ...tir.program.program import Copy, Launch, Slice, Sync
+from ...tir.program.program import Copy, Launch, Slice
 from ..program_artifact import slices_of
 from .program_artifact import CudaProgram
 
@@ -38,9 +38,7 @@ def place_on_streams(program: CudaProgram, most: int = MOST_STREAMS) -> tuple[Pl
     """
     touched, streams = _Touched(), _Streams(most)
     placed: list[Placed] = []
-    for step in program.body:
-        if isinstance(step, Sync):
-            continue
+    for step in program.steps:
         written = program.written(step)
         read = [item for item in slices_of(step) if item not in written]
         stream, waits = streams.put(sorted(touched.before(len(placed), read, written)))

@@ -9,6 +9,7 @@ from ...runtime.cuda.device import availability
 from ...runtime.engine.engine_code import Sections
 from ...runtime.engine.gpu_code import GpuCode
 from ...runtime.engine.parts import EngineParts
+from ...tir.errors import TargetError
 from ...tir.json_reader import Reader
 from ...tir.target.target import Target
 from ..jobs import KernelJob, ProgramJob
@@ -45,10 +46,22 @@ class CudaBackend:
         """The parts of an engine for a GPU, which need not be here: what depends on constants alone
         is computed there, before the first run.
         """
+        from ...codegen.cuda.program import check_flat
         from ..build_parts import build_parts
         from ..compile_ahead_cuda import CheckedOn, CompileAheadCuda
 
+        check_flat(job.program)  # before anything is compiled
         target = job.target
+        if job.program.dims:
+            names = ", ".join(f"'{dim.name}'" for dim in job.program.dims)
+            raise TargetError(
+                f"build: a run decides the sizes {names} of '{job.program.name}'; an engine of "
+                f"target '{target}' takes arrays of one shape.",
+                code="build-open-sizes",
+                hints=(
+                    "shapes={...} gives each of them one size; target='c' takes them as they are.",
+                ),
+            )
         checked_on: CheckedOn = "emulation" if job.options.verify == "emulated" else "device"
         return build_parts(job, "nvrtc", lambda: CompileAheadCuda(target, checked_on))
 

@@ -22,7 +22,7 @@ ones before it gave, and give the bits that the whole run gave.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 from zlib import crc32
 
@@ -37,6 +37,7 @@ from ...tir.dtype import dtype as as_dtype
 from ...tir.instructions.warp_products import cut_terms
 from ...tir.number import integer_range
 from ...tir.program.program import Slice
+from ...tir.sizes import closed_shape
 from .check import CheckError
 from .engine_runs import EngineRuns, RefusedStepError, WroteElsewhereError
 from .fenced import same_bits
@@ -44,6 +45,7 @@ from .program import ProgramCheckError
 from .wrong_launches import wrong_launches
 
 _EACH_RIGHT = "run alone, each of its launches is right on what it is given."
+_DRAWS = 4  # of inputs, until a model ends on them
 _EDGE = 0.1  # of the largest number of a type
 _EXTREME = (0.0, -0.0, 1e-30, -1e-30, 1e-6, -1e-6, 1e3, -1e3)
 
@@ -54,28 +56,33 @@ class EngineCheckError(CheckError):
 
 class Oracle(RoundedModel, Protocol):
     """The reference of a model. decides: whether an operator of it makes a great difference of a
-    small one.
+    small one. why_not_run: why no engine is run on some inputs: it may not end; None: it may be.
     """
 
     @property
     def decides(self) -> bool: ...
 
+    def why_not_run(self, inputs: Mapping[str, Array]) -> str | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class EngineCheck:
     """What was found. ran: how it ran. shares: the largest error over what is allowed, for each
-    kind of data; None where it was compared launch by launch.
+    kind of data; None where it was compared launch by launch. left_out: why it did not run on some.
     """
 
     ran: str
     shares: Mapping[str, float | None]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         found = (
             f"{title} data launch by launch" if share is None else f"{title} data {share:.2g}"
             for title, share in self.shares.items()
         )
-        return f"ok {self.ran}; error over bound: {', '.join(found)}"
+        said = [f"ok {self.ran}; error over bound: {', '.join(found)}"] if self.shares else []
+        said += [f"not run on {title} data: {why}" for title, why in self.left_out.items()]
+        return "; ".join(said)
 
 
 class EngineChecker:
@@ -105,12 +112,30 @@ class EngineChecker:
         given; EngineCheckError where each of them is right, and the engine is not.
         """
         shares: dict[str, float | None] = {}
+        left_out: dict[str, str] = {}
         self._weights = self._digest()
-        for title, draw in KINDS.items():
-            rng = np.random.default_rng(seed)
-            inputs = [draw(rng, p) for p in self._runs.artifact.inputs]
-            shares[title] = self._on(inputs, title)
-        return EngineCheck(self._runs.title, shares)
+        for title in KINDS:
+            inputs = self._drawn(title, seed)
+            if isinstance(inputs, str):
+                left_out[title] = inputs
+            else:
+                shares[title] = self._on(inputs, title)
+        return EngineCheck(self._runs.title, shares, left_out)
+
+    def _drawn(self, title: str, seed: int) -> list[Array] | str:
+        """Inputs of a kind, on which the model ends; why there are none."""
+        why: str | None = ""
+        for number in range(seed, seed + _DRAWS):
+            rng = np.random.default_rng(number)
+            inputs = [KINDS[title](rng, p) for p in self._runs.artifact.inputs]
+            why = self._oracle.why_not_run(self._named(inputs))
+            if why is None:
+                return inputs
+        return why or ""
+
+    def _named(self, inputs: Sequence[Array]) -> dict[str, Array]:
+        parameters = self._runs.artifact.inputs
+        return {p.name: array for p, array in zip(parameters, inputs, strict=True)}
 
     def _on(self, inputs: Sequence[Array], title: str) -> float | None:
         """Run it on these inputs; the largest error over what is allowed."""
@@ -128,8 +153,7 @@ class EngineChecker:
                         f"{title} data",
                         *(_EACH_RIGHT, *([reason] if reason is not None else ())),
                     )
-        named = {p.name: array for p, array in zip(artifact.inputs, inputs, strict=True)}
-        worst = self._worst(first, named)
+        worst = self._worst(first, self._named(inputs))
         if worst is None or worst.share <= 1:
             return 0.0 if worst is None else worst.share
         alone = self._launches(inputs, title)
@@ -213,7 +237,8 @@ def _where_held(got: Array, exact: Array, rounded: Array) -> Array:
     Next to the largest number that a type holds, another order of operations may leave it.
     """
     near = rounded.astype(np.float64)
-    held = np.isfinite(exact) == np.isfinite(near)
+    both = np.isnan(exact) & np.isnan(near)
+    held = (np.isfinite(exact) & np.isfinite(near)) | (exact == near) | both
     if as_dtype(rounded.dtype).is_float:
         held &= ~(np.abs(near) > _EDGE * _most(rounded.dtype))
     return np.where(held, exact, got.astype(np.float64))
@@ -226,7 +251,7 @@ def _most(kind: np.dtype[np.generic]) -> float:
 
 def _random(rng: np.random.Generator, parameter: Parameter) -> Array:
     """Normal numbers, small whole ones, truth values."""
-    kind, shape = parameter.dtype, parameter.shape
+    kind, shape = parameter.dtype, closed_shape(parameter.shape)
     if kind.is_float:
         return rng.standard_normal(shape).astype(kind.numpy)
     high = 1 if kind.is_bool else min(100, integer_range(kind)[1])
@@ -235,7 +260,7 @@ def _random(rng: np.random.Generator, parameter: Parameter) -> Array:
 
 def _extreme(rng: np.random.Generator, parameter: Parameter) -> Array:
     """Half of the numbers as `_random` draws them, the others zeros, tiny, large, or ends."""
-    kind, shape = parameter.dtype, parameter.shape
+    kind, shape = parameter.dtype, closed_shape(parameter.shape)
     plain = _random(rng, parameter)
     if kind.is_bool:
         return plain

@@ -7,15 +7,18 @@ for a GPU stand in gpu_engine_runs.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from ...runtime.arrays import Array
+from ...codegen.program_artifact import ProgramArtifact
+from ...runtime.arrays import NO_SIZES, Array
 from ...runtime.cpu.program_code import CpuFrame, NativeProgram
 from ...runtime.engine.engine_code import ModelArtifact
 from ...runtime.index_checks import IndexRangeError
-from ...tir.program.program import Slice
+from ...tir.dim import Dim
+from ...tir.program.program import Slice, actions
+from ...tir.sizes import closed_shape
 from .fenced import Fenced, poisoned, same_bits
 from .wrong_launches import Call, SteppedRun
 
@@ -81,15 +84,16 @@ class ThreadedRuns:
     ways = tuple(f"on {count} thread{'s' * (count > 1)}" for count in THREADS)
     title = f"on {', '.join(map(str, THREADS[:-1]))} and {THREADS[-1]} threads, equal bits"
 
-    def __init__(self, program: NativeProgram) -> None:
-        self.artifact = program.artifact
+    def __init__(self, program: NativeProgram, sizes: Mapping[Dim, int] = NO_SIZES) -> None:
+        """sizes: of the runs."""
+        self.artifact = program.artifact.at(sizes)
         self._program = program
 
     def run(self, way: int, inputs: Sequence[Array]) -> list[Array]:
         """See `EngineRuns`."""
         artifact, threads = self.artifact, THREADS[way]
         given = [Fenced(array) for array in inputs]
-        made = [Fenced(poisoned(p.dtype, p.shape)) for p in artifact.outputs]
+        made = [Fenced(poisoned(p.dtype, closed_shape(p.shape))) for p in artifact.outputs]
         frame = _fenced_frame(self._program, given, made, threads)
         with suppress(IndexRangeError):  # it has run all the same, with the nearest index
             frame.run(threads)
@@ -111,7 +115,7 @@ class ThreadedRuns:
 
     def stepped(self, inputs: Sequence[Array]) -> SteppedRun:
         """See `EngineRuns`."""
-        return _SteppedFrame(self._program, inputs)
+        return _SteppedFrame(self._program, self.artifact, inputs)
 
     def why_ways_differ(self) -> str | None:
         """See `EngineRuns`."""
@@ -121,23 +125,28 @@ class ThreadedRuns:
 class _SteppedFrame:
     """A run on most threads, step by step."""
 
-    def __init__(self, program: NativeProgram, inputs: Sequence[Array]) -> None:
+    def __init__(
+        self, program: NativeProgram, artifact: ProgramArtifact, inputs: Sequence[Array]
+    ) -> None:
         self._inputs = [Fenced(array) for array in inputs]
-        outputs = program.artifact.outputs
-        self._outputs = [Fenced(poisoned(p.dtype, p.shape)) for p in outputs]
+        self._artifact = artifact
+        outputs = artifact.outputs
+        self._outputs = [Fenced(poisoned(p.dtype, closed_shape(p.shape))) for p in outputs]
         self._frame = _fenced_frame(program, self._inputs, self._outputs, max(THREADS))
 
     def steps(self) -> Sequence[Call]:
         """See `SteppedRun`."""
-        return self._frame.steps(max(THREADS))
+        calls = self._frame.steps(max(THREADS))
+        steps = zip(actions(self._artifact.body), calls, strict=True)
+        return [(step, call) for step, (_, call) in steps]
 
     def view(self, item: Slice) -> Array:
         """See `SteppedRun`."""
         if item.space == "arena":
             memory = self._frame.scratch[item.position : item.position + item.bytes]
-            return memory.view(item.dtype.numpy).reshape(item.shape)
+            return memory.view(item.dtype.numpy).reshape(closed_shape(item.shape))
         arrays = self._inputs if item.space == "input" else self._outputs
-        return arrays[item.position].array.reshape(item.shape)
+        return arrays[item.position].array.reshape(closed_shape(item.shape))
 
 
 def _fenced_frame(

@@ -19,7 +19,8 @@ from ...runtime.cuda.emulator.emulated_program import EmulatedFrame, EmulatedPro
 from ...runtime.cuda.emulator.source import EmulationError
 from ...runtime.cuda.toolchain.compile import Cubin
 from ...runtime.index_checks import IndexRangeError
-from ...tir.program.program import Copy, Launch, Program, Slice, Step, step_text
+from ...tir.program.flow import Iterations
+from ...tir.program.program import Action, Copy, Launch, Program, Slice, step_text
 from ...tir.work.work import operations
 from .engine import KINDS
 from .engine_runs import FENCE, POISON, RefusedStepError, WroteElsewhereError
@@ -87,11 +88,11 @@ class EmulatedRuns:
     def run(self, way: int, inputs: Sequence[Array]) -> list[Array]:
         """See `EngineRuns`."""
         given = [array.copy() for array in inputs]
-        made = [poisoned(p.dtype, p.shape) for p in self.artifact.outputs]
+        made = [poisoned(p.dtype, p.largest_shape) for p in self.artifact.outputs]
         calls = self._pointed(given, made).steps()
         for number in order_ahead(self._placed, way):
             _, call = calls[number]
-            call()
+            call(_OUTSIDE)
         for parameter, mine, array in zip(self.artifact.inputs, given, inputs, strict=True):
             if not same_bits(mine, array):
                 raise WroteElsewhereError(f"into its input '{parameter.name}'")
@@ -104,7 +105,7 @@ class EmulatedRuns:
 
     def stepped(self, inputs: Sequence[Array]) -> SteppedRun:
         """See `EngineRuns`."""
-        made = [poisoned(p.dtype, p.shape) for p in self.artifact.outputs]
+        made = [poisoned(p.dtype, p.largest_shape) for p in self.artifact.outputs]
         return self._pointed([array.copy() for array in inputs], made)
 
     def why_ways_differ(self) -> str | None:
@@ -115,6 +116,9 @@ class EmulatedRuns:
         frame = self._program.frame(1)
         frame.point(inputs, outputs)
         return _SteppedEmulation(self.artifact.name, frame)
+
+
+_OUTSIDE: Iterations = {}  # of all loops
 
 
 class _SteppedEmulation:
@@ -132,12 +136,14 @@ class _SteppedEmulation:
         """See `SteppedRun`."""
         return self._frame.view(item)
 
-    def _do(self, step: Step, call: Callable[[], object]) -> None:
+    def _do(
+        self, step: Action, call: Callable[[Iterations], object], iterations: Iterations
+    ) -> None:
         if not isinstance(step, Launch):
-            call()
+            call(iterations)
             return
         try:
-            call()
+            call(iterations)
         except EmulationError as refusal:
             problem = refusal.message.removeprefix("emulate: ").removesuffix(".")
             raise RefusedStepError(f"{_title(step)} cannot run: {problem}") from refusal
@@ -169,7 +175,7 @@ class DeviceRuns:
         frame, outputs = self._frame, self.artifact.outputs
         if way == 0:
             frame.fill(POISON)
-        made = [poisoned(p.dtype, p.shape) for p in outputs]
+        made = [poisoned(p.dtype, p.largest_shape) for p in outputs]
         frame.point(inputs, made)
         with suppress(IndexRangeError):  # it has run all the same, with the nearest index
             frame.run(1)
@@ -191,7 +197,7 @@ class DeviceRuns:
         """See `EngineRuns`."""
         frame: DeviceFrame = self._frame
         frame.fill(POISON)
-        frame.point(inputs, [poisoned(p.dtype, p.shape) for p in self.artifact.outputs])
+        frame.point(inputs, [poisoned(p.dtype, p.largest_shape) for p in self.artifact.outputs])
         return frame
 
     def why_ways_differ(self) -> str | None:

@@ -15,7 +15,6 @@ be started.
 from __future__ import annotations
 
 import json
-import math
 import os
 import selectors
 import signal
@@ -27,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...codegen.artifact import Entry
+from ...codegen.artifact import Entry, ToldSize
 from ...runtime.arrays import Array
 from ...runtime.cpu.pool import pool_object
 from ...runtime.files.temporary import temporary_folder
@@ -211,8 +210,7 @@ def given_arrays(
         found[buffer.name] = Given(buffer.size * buffer.type.bytes, buffer.shape, None)
     for parameter in (parameter for entry in entries for parameter in entry.parameters):
         if parameter.name not in found:
-            size = math.prod(parameter.shape) * parameter.dtype.bytes
-            found[parameter.name] = Given(size, parameter.shape, None)
+            found[parameter.name] = Given(parameter.bytes, parameter.largest_shape, None)
     return found
 
 
@@ -221,11 +219,18 @@ def _entry(entry: Entry, arrays: Mapping[str, Given]) -> dict[str, object]:
     return {
         "symbol": entry.symbol,
         "arrays": names,
-        "sizes": [arrays[names[size.parameter]].shape[size.axis] for size in entry.sizes],
+        "sizes": [_size(size, names, arrays) for size in entry.sizes],
         "scratch": entry.workspace_bytes + THREADS * entry.thread_workspace_bytes,
         "shared": entry.workspace_bytes,
         "own": entry.thread_workspace_bytes,
     }
+
+
+def _size(size: ToldSize | int, names: Sequence[str], arrays: Mapping[str, Given]) -> int:
+    if isinstance(size, int):
+        return size
+    assert size.parameter is not None, size
+    return arrays[names[size.parameter]].shape[size.axis]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

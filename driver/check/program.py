@@ -16,8 +16,10 @@ from ...codegen.artifact import Entry
 from ...codegen.program_artifact import ProgramArtifact
 from ...runtime.cpu.native import NativeEntry
 from ...runtime.toolchain.library import Library, SharedObject
+from ...tir.analysis.specialise import specialise
 from ...tir.func import PrimFunc
 from ...tir.reference.error_bound import sample_of
+from .budget import checked_sizes
 from .check import THREADS_OF, CheckError, describe
 from .data import Draw, draw_arrays, draws_for
 from .fenced import Fenced, poisoned
@@ -71,38 +73,38 @@ class KernelChecker:
         """
         began = time.perf_counter()
         symbols = [symbol for symbol in (prepare, run) if symbol is not None]
-        entries = [self._artifact.kernel(symbol) for symbol in symbols]
-        sample, error, draws = sample_of(func), 0.0, draws_for(func)
-
-        def execute(arrays: Mapping[str, Fenced], threads: int, pattern: int) -> list[str]:
-            return self._run(entries, dict(arrays), threads, pattern)
-
+        kernels = [self._artifact.kernel(symbol) for symbol in symbols]
+        chosen, error, draws = checked_sizes(func), 0.0, draws_for(func)
         guarded = False
         try:
-            for draw in draws:
-                given = draw_arrays(func, draw, np.random.default_rng(draw.value))
-                trial = CheckTrial(func, given, strict=strict, sample=sample)
-                if draw is Draw.NORMAL:
-                    arrays = given_arrays(entries, given)
-                    guarded = self._guarded.check(entries, arrays, trial.prepare)
-                error = max(error, trial.check(execute, THREADS_OF[draw]).ratio)
+            for values in chosen:
+                plain = specialise(func, values)
+                sample, entries = sample_of(plain), [entry.at(values) for entry in kernels]
+                execute = partial(self._run, entries)
+                for draw in draws if values is chosen[0] else (Draw.NORMAL,):
+                    given = draw_arrays(plain, draw, np.random.default_rng(draw.value))
+                    trial = CheckTrial(plain, given, strict=strict, sample=sample)
+                    if draw is Draw.NORMAL:
+                        arrays = given_arrays(entries, given, plain.outputs)
+                        guarded = self._guarded.check(entries, arrays, trial.prepare)
+                    error = max(error, trial.check(execute, THREADS_OF[draw]).ratio)
         except Fault as fault:
             ratio = None if fault.comparison is None else fault.comparison.ratio
             return KernelCheck(f"{fault.said}.", ratio, time.perf_counter() - began)
         return KernelCheck("ok", error, time.perf_counter() - began, describe(draws, guarded))
 
     def _run(
-        self, entries: Sequence[Entry], arrays: dict[str, Fenced], threads: int, pattern: int
+        self, entries: Sequence[Entry], given: Mapping[str, Fenced], threads: int, pattern: int
     ) -> list[str]:
-        """Run entries on the arrays by name; what `prepare` computes is added to them. The names of
-        that beside which they wrote.
+        """Run entries on the arrays by name, and on what `prepare` computes. The names of that
+        beside which they wrote.
         """
         found: list[str] = []
-        own = set(arrays)
+        arrays, own = dict(given), set(given)
         for entry in entries:
             for parameter in entry.parameters:
                 if parameter.name not in arrays:
-                    array = poisoned(parameter.dtype, parameter.shape, pattern)
+                    array = poisoned(parameter.dtype, parameter.largest_shape, pattern)
                     arrays[parameter.name] = Fenced(array, pattern)
             native = NativeEntry(self._library, entry, {})
             placed = [arrays[p.name].array for p in entry.parameters]

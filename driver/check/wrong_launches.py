@@ -11,31 +11,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from types import EllipsisType
 from typing import Protocol
 
 from ...runtime.arrays import Array
 from ...runtime.model.model import Model
+from ...tir.program.flow import Iterations, taken
 from ...tir.program.program import (
-    Copy,
+    Action,
     Effects,
     Launch,
     Slice,
-    Step,
-    Sync,
+    actions,
     launch_effects,
     step_text,
 )
 from ...tir.reference.error_bound import reference
+from ...tir.sizes import closed_shape
 from .fenced import same_bits
 
-Call = tuple[Step, Callable[[], object]]  # a step, and what runs it alone
+# a step, and what runs it alone, given the iterations of the loops around it
+Call = tuple[Action, Callable[[Iterations], object]]
 
 
 class SteppedRun(Protocol):
     """A run whose steps are called one by one."""
 
     def steps(self) -> Sequence[Call]:
-        """Each step, in order."""
+        """Each step that reads and writes, in order, those of branches and loops once."""
         ...
 
     def view(self, item: Slice) -> Array:
@@ -61,31 +64,31 @@ def wrong_launches(run: SteppedRun, model: Model, cut: int = 0) -> Findings:
     model: the program before schedules, launch for launch, with its constants. cut: as `reference`
     takes it.
     """
-    steps = [step for step in model.program.body if not isinstance(step, Sync)]
-    calls = [(step, call) for step, call in run.steps() if not isinstance(step, Sync)]
-    found = Findings(planned=_other_step([step for step, _ in calls], steps))
+    calls = list(run.steps())
+    found = Findings(planned=_other_step([s for s, _ in calls], [*actions(model.program.body)]))
     if found.planned is not None:
         return found
     memory = _Memory(run, model)
-    for step, (_, call) in zip(steps, calls, strict=True):
+    for item in taken(model.program.body, memory):
+        step, at = item.step, item.iterations
         effects = _effects(model, step)
-        for item in effects.read:
-            if memory.changed(item):
-                found.lost = f"{item}, which {_title(step)} reads"
+        for place in effects.read:
+            if memory.changed(place, at):
+                found.lost = f"{place}, which {_title(step)} reads"
                 return found
-        given = [memory.view(item).copy() for item in effects.read]
-        call()
-        for item in effects.written:
-            memory.keep(item)
+        given = [memory.view(place, at).copy() for place in effects.read]
+        calls[item.number][1](at)
+        for place in effects.written:
+            memory.keep(place, at)
         if isinstance(step, Launch) and step.function not in found.wrong:
-            results = [memory.view(item) for item in effects.written]
+            results = [memory.view(place, at) for place in effects.written]
             problem = _problem(model, step, given, results, cut)
             if problem:
                 found.wrong[step.function] = problem
     return found
 
 
-def _other_step(planned: Sequence[Step], meant: Sequence[Step]) -> str | None:
+def _other_step(planned: Sequence[Action], meant: Sequence[Action]) -> str | None:
     """The first step that is not what the program says, and what it says; None where all are."""
     for number, (one, other) in enumerate(zip_longest(planned, meant)):
         if one is None or other is None or not _same(one, other):
@@ -94,7 +97,7 @@ def _other_step(planned: Sequence[Step], meant: Sequence[Step]) -> str | None:
     return None
 
 
-def _same(planned: Step, meant: Step) -> bool:
+def _same(planned: Action, meant: Action) -> bool:
     """Whether a step is the program's. The kernel of a launch may have another name, constants in
     another form, and memory of its own behind its arguments.
     """
@@ -121,14 +124,14 @@ def _problem(
     return None if comparison else f"{comparison}, in the engine"
 
 
-def _effects(model: Model, step: Launch | Copy) -> Effects:
-    if isinstance(step, Copy):
+def _effects(model: Model, step: Action) -> Effects:
+    if not isinstance(step, Launch):
         return step.effects
     return launch_effects(model.program.function(step.function).parameters, step)
 
 
-def _title(step: Step) -> str:
-    return f"'{step.label or step.function}'" if isinstance(step, Launch) else "a copy"
+def _title(step: Action) -> str:
+    return f"'{step.label or step.function}'" if isinstance(step, Launch) else step_text(step)
 
 
 class _Memory:
@@ -139,21 +142,41 @@ class _Memory:
         self._model = model
         self._written: dict[tuple[int, int], Array] = {}
 
-    def view(self, item: Slice) -> Array:
+    def view(self, item: Slice, at: Iterations) -> Array:
         """The array in its place; a constant as it was before schedules."""
+        whole = item.whole
         if item.space != "constant":
-            return self._run.view(item)
+            return _row(self._run.view(whole), item, at)
         name = self._model.program.constants[item.position].name
-        return self._model.constants[name].reshape(item.shape)
+        return _row(self._model.constants[name].reshape(closed_shape(whole.shape)), item, at)
 
-    def keep(self, item: Slice) -> None:
+    def scalar(self, item: Slice, at: Iterations) -> int:
+        """The one element of a slice."""
+        return int(self.view(item, at).item())
+
+    def keep(self, item: Slice, at: Iterations) -> None:
         """Remember what was written to a place of the arena."""
-        if item.space == "arena":
-            self._written[item.position, item.bytes] = self.view(item).copy()
+        if item.space != "arena":
+            return
+        key = item.position, item.reach
+        if key in self._written and item.moves:
+            array = self._written[key].reshape(closed_shape(item.whole.shape))
+            _row(array, item, at)[...] = self.view(item, at)
+        else:
+            self._written[key] = self.view(item.whole, at).copy()
 
-    def changed(self, item: Slice) -> bool:
+    def changed(self, item: Slice, at: Iterations) -> bool:
         """Whether other bytes lie in a place of the arena than were written there."""
         if item.space != "arena" or not item.bytes:
             return False
-        written = self._written.get((item.position, item.bytes))
-        return written is None or not same_bits(self.view(item).reshape(-1), written.reshape(-1))
+        written = self._written.get((item.position, item.reach))
+        if written is None:
+            return True
+        mine = _row(written.reshape(closed_shape(item.whole.shape)), item, at)
+        return not same_bits(self.view(item, at).reshape(-1), mine.reshape(-1))
+
+
+def _row(whole: Array, item: Slice, at: Iterations) -> Array:
+    """What an iteration works on of the array of all rows."""
+    rows: tuple[int | EllipsisType, ...] = (*(move.of(at) for move in item.moves), ...)
+    return whole[rows]

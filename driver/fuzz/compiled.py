@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...codegen.artifact import Entry, Parameter
+from ...codegen.artifact import Entry, Parameter, ToldSize
 from ...codegen.c.build import entry
 from ...codegen.c.emit import emit_function
 from ...codegen.c.externs import with_externs
@@ -14,6 +14,7 @@ from ...runtime.cpu.native import NativeEntry
 from ...runtime.toolchain.compile import compile_shared
 from ...runtime.toolchain.library import Library
 from ...tir.func import PrimFunc
+from ...tir.sizes import shape_in
 from ...tir.target.target import Target
 from ..check.fenced import Fenced, poisoned
 from .case import Array
@@ -132,10 +133,12 @@ def _call(
 
 def _shape(output: Parameter, what: Entry, values: Mapping[str, Array]) -> tuple[int, ...]:
     """The shape of an output beside these inputs."""
-    inputs = [what.parameters[size.parameter].name for size in what.sizes]
-    told = [values[name].shape[s.axis] for name, s in zip(inputs, what.sizes, strict=True)]
-    pairs = zip(output.sizes or (None,) * len(output.shape), output.shape, strict=True)
-    return tuple(most if size is None else told[size] for size, most in pairs)
+    told = {
+        size.dim: values[what.parameters[size.parameter].name].shape[size.axis]
+        for size in what.sizes
+        if isinstance(size, ToldSize) and size.parameter is not None
+    }
+    return shape_in(output.shape, told)
 
 
 def _compare(case: LoweredCase, values: dict[str, Array], name: str, threads: int) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..errors import ModelError
 from ..ops.base import Operator
 from ..ops.movement import Identity
+from ..ops.size_values import SizeValues
 from ..types import Constant, TensorType, type_of
 from .ir import Graph, GraphNode, make_graph
 
@@ -26,6 +27,7 @@ class GraphBuilder:
         self.constants: dict[str, Constant] = {}
         self.nodes: list[GraphNode] = []
         self.types: dict[str, TensorType] = {}
+        self.sizes: dict[str, SizeValues] = {}  # what holds sizes that a run decides
         self.reserved: frozenset[str] = frozenset()
         self._numbers: dict[str, int] = {}  # base of a name -> the last number appended to it
 
@@ -69,7 +71,18 @@ class GraphBuilder:
                 )
         for value, type_ in zip(node.outputs, node.infer(self.types), strict=True):
             self._define(value, type_)
+        if isinstance(node.op, SizeValues):
+            self.sizes[node.outputs[0]] = node.op
         self.nodes.append(node)
+
+    def drop_unread_sizes(self, outputs: Iterable[str]) -> None:
+        """Remove the nodes that say what sizes are and that nobody reads."""
+        read = {value for node in self.nodes for value in node.inputs} | set(outputs)
+        self.nodes = [
+            node
+            for node in self.nodes
+            if not isinstance(node.op, SizeValues) or node.outputs[0] in read
+        ]
 
     def fresh(self, base: str) -> str:
         """A name that no value has: `base`, or `base` with _1, _2 appended."""

@@ -4,18 +4,27 @@ A `Graph` is a value. `nodes` stand in an order in which every value is defined 
 value is defined once, by an input, a constant or a node. Values keep the names that the model gave
 them, so that every message speaks the model's language. Nodes have no effects, so a node whose
 results nobody reads may go, and equal nodes are one.
+
+A branch or a loop is a node, too, whose operator holds graphs, its regions: they read what the node
+gives them, and nothing else.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from typing import ClassVar
 
+from ...tir.dim import Dim
+from ...tir.errors import InternalError
+from ...tir.sizes import SizeError, dims_in
+from ...tir.te.te import Tensor
 from ..errors import ModelError
-from ..ops.base import Operator
-from ..types import Constant, Splat, TensorType, type_of
+from ..ops.base import Operator, OperatorRole
+from ..types import Array, Constant, Splat, TensorType, type_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +60,76 @@ class GraphNode:
                     ),
                 )
             return made
+        except SizeError as error:
+            raise ModelError(
+                f"{self.op.title}: {error.message}",
+                code="op-open-size",
+                where=self._where(given),
+                hints=("compile(model, shapes={...}) gives a size that is a number.",),
+            ) from error
         except ModelError as error:
-            lines = [
-                f"  '{value}': {type_}" for value, type_ in zip(self.inputs, given, strict=True)
-            ]
-            error.where = "\n".join([f"in {self.title}:", *lines])
+            error.where = self._where(given)
             raise
+
+    def _where(self, given: tuple[TensorType, ...]) -> str:
+        pairs = zip(self.inputs, given, strict=True)
+        lines = [f"  '{value}': {type_}" for value, type_ in pairs]
+        return "\n".join([f"in {self.title}:", *lines])
+
+
+Evaluate = Callable[["Graph", Sequence[Array]], Sequence[Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionOperator(Operator):
+    """An operator that runs graphs, as its inputs say. A plan makes steps of it, and no kernel."""
+
+    role: ClassVar[OperatorRole] = OperatorRole.GENERAL
+
+    @property
+    @abstractmethod
+    def regions(self) -> tuple[Graph, ...]:
+        """The graphs."""
+
+    @property
+    @abstractmethod
+    def region_names(self) -> tuple[str, ...]:
+        """What each of them is called: "then", "body"."""
+
+    @property
+    @abstractmethod
+    def first_captured(self) -> int:
+        """The number of the first input that all regions take as it is, as their last inputs, with
+        those behind it.
+        """
+
+    @property
+    def is_open(self) -> bool:
+        """Whether data decide how long it goes on."""
+        return False
+
+    @abstractmethod
+    def with_regions(self, regions: tuple[Graph, ...]) -> RegionOperator:
+        """The operator with other graphs of the same inputs and outputs."""
+
+    @abstractmethod
+    def run(self, arrays: Sequence[Array], evaluate: Evaluate) -> tuple[Array, ...]:
+        """The outputs. evaluate: gives the outputs of a region on its inputs."""
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        """Raises: InternalError: `run` has it, which is told how to evaluate a region."""
+        raise self._no_kernel("reference")
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        """Raises: InternalError: there is no kernel."""
+        raise self._no_kernel("express")
+
+    def _no_kernel(self, asked: str) -> InternalError:
+        return InternalError(
+            f"operators: '{asked}' of {self.title} was asked for, which runs graphs; expected a "
+            "plan, or `run`, to take them one by one.",
+            code="operator-regions",
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +153,11 @@ class Graph:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The sizes that a run decides: those of the inputs, in their order."""
+        return dims_in(size for name in self.inputs for size in self.types[name].shape)
 
     @property
     def producers(self) -> dict[str, GraphNode]:
@@ -112,12 +190,15 @@ def make_graph(
 ) -> Graph:
     """A Graph whose types are inferred.
 
-    Raises: ModelError when a node does not fit its inputs or reads what is not defined.
+    Raises: ModelError when a node does not fit its inputs or reads what is not defined, and for
+    regions in a graph of which a run decides sizes.
     """
     types = dict(inputs)
     types.update((value, type_of(constant)) for value, constant in constants.items())
     listed = tuple(nodes)
     for node in listed:
+        if isinstance(node.op, RegionOperator):
+            check_sizes_known(node.title, inputs)
         for value in node.inputs:
             if value not in types:
                 raise ModelError(
@@ -126,6 +207,27 @@ def make_graph(
                 )
         types.update(zip(node.outputs, node.infer(types), strict=True))
     return Graph(name, tuple(inputs), tuple(outputs), listed, dict(constants), types)
+
+
+def check_sizes_known(title: str, inputs: Mapping[str, TensorType]) -> None:
+    """Refuse a node that runs graphs, called `title`, where a run decides sizes of the model.
+
+    Raises: ModelError.
+    """
+    dims = dims_in(size for type_ in inputs.values() for size in type_.shape)
+    if dims:
+        names = ", ".join(f"'{dim.name}'" for dim in dims)
+        raise ModelError(
+            f"graph: {title} is a branch or a loop, and a run decides the sizes {names}; expected "
+            "one number for each size of a model that has branches or loops.",
+            code="region-open-sizes",
+            hints=("compile(model, shapes={...}) gives each of them one number.",),
+        )
+
+
+def has_regions(graph: Graph) -> bool:
+    """Whether there are branches or loops."""
+    return any(isinstance(node.op, RegionOperator) for node in graph.nodes)
 
 
 def rebuilt(graph: Graph, nodes: Iterable[GraphNode], constants: Mapping[str, Constant]) -> Graph:
@@ -145,6 +247,8 @@ def attributes(op: Operator) -> str:
     shown = []
     for item in fields(op):
         value = getattr(op, item.name)
+        if isinstance(value, Graph):
+            continue
         if item.default is MISSING or value != item.default:
             shown.append(f"{item.name}={value!r}")
     return ", ".join(shown)
@@ -181,6 +285,10 @@ def _lines(graph: Graph) -> Iterable[str]:
         call = f"{node.op.title}[{settings}]" if settings else node.op.title
         types = ", ".join(str(graph.types[value]) for value in node.outputs)
         yield f"    {results} = {call}({values})  # {types}"
+        if isinstance(node.op, RegionOperator):
+            for name, region in zip(node.op.region_names, node.op.regions, strict=True):
+                yield f"        {name}:"
+                yield from (f"        {line}" for line in _lines(region))
     yield f"    return {', '.join(map(quoted, graph.outputs))}"
 
 

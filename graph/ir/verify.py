@@ -6,7 +6,7 @@ from ...tir.errors import InternalError
 from ..errors import ModelError
 from ..ops.registry import OPERATORS
 from ..types import type_of
-from .ir import Graph
+from .ir import Graph, RegionOperator
 
 
 def verify(graph: Graph) -> None:
@@ -21,7 +21,10 @@ def verify(graph: Graph) -> None:
             _refuse(graph, f"constant '{name}' is {type_of(constant)} and not {graph.types[name]}")
         defined.add(name)
     for node in graph.nodes:
-        if type(node.op) not in OPERATORS:
+        if isinstance(node.op, RegionOperator):
+            for region in node.op.regions:
+                verify(region)
+        elif type(node.op) not in OPERATORS:
             _refuse(graph, f"{node.title} is not one of the core operators")
         if missing := [value for value in node.inputs if value not in defined]:
             _refuse(graph, f"{node.title} reads '{missing[0]}' before it is defined")

@@ -10,24 +10,26 @@ results, stay as they are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...tir.sizes import AnySize, is_closed, product_of
 from ..ops.arithmetic import Add
 from ..ops.base import JoinableAxes, OperatorRole, Runs
 from ..ops.convolution import Conv
+from ..ops.layer_norm import LayerNormalization, RMSNormalization
 from ..ops.matmul import MatMul
-from ..types import TensorType
+from ..types import Shape, TensorType
 from .fused_kernel import FusedKernel, KernelOperand, KernelStep
-
-Shape = tuple[int, ...]
 
 
 def collapsed(fused: FusedKernel) -> FusedKernel:
     """The fused kernel with as few axes as it can have; the same object when it has them."""
     if len(fused.results) > 1:
         return fused
+    rows = _as_rows(fused) if not is_closed(fused.result.shape) else None
+    if rows is not None:
+        return rows
     first, *rest = (step.op for step in fused.steps)
     axes = first.joinable_axes(fused.result.shape)
     if axes is None or any(op.role is not OperatorRole.ELEMENTWISE for op in rest):
@@ -44,6 +46,39 @@ def collapsed(fused: FusedKernel) -> FusedKernel:
     return FusedKernel(
         operands, (replace(fused.steps[0], op=first.join_axes(runs)), *fused.steps[1:])
     )
+
+
+def _as_rows(fused: FusedKernel) -> FusedKernel | None:
+    """A product with a matrix, or a normalisation, of which all axes before the rows are one: as
+    many rows as a run says, whichever of its sizes they come from. None for another kernel, and
+    where an operand broadcasts along a part of these axes.
+    """
+    first, *rest = fused.steps
+    types, shape = fused.types, fused.result.shape
+    if any(step.op.role is not OperatorRole.ELEMENTWISE for step in rest):
+        return None
+    op, width = first.op, 1
+    match op:
+        case MatMul() if types[first.inputs[1]].rank == 2:
+            own = {first.inputs[1]: types[first.inputs[1]].shape}
+        case LayerNormalization() | RMSNormalization():
+            own, width = {}, len(shape) - op.axis
+            op = replace(op, axis=1)
+        case _:
+            return None
+    lead = len(shape) - width
+    if lead < 2:
+        return None
+    operands = []
+    for n, operand in enumerate(fused.operands):
+        sizes = _aligned(operand.type.shape, len(shape))
+        if n not in own and sizes[:lead] not in (shape[:lead], (1,) * lead):
+            return None
+        joined = (product_of(sizes[:lead]), *sizes[lead:])
+        if n == first.inputs[0]:
+            joined = (product_of(shape[:lead]), *operand.type.shape[lead:])
+        operands.append(_reshaped(operand, own.get(n) or _without_lead(joined)))
+    return FusedKernel(tuple(operands), (replace(fused.steps[0], op=op), *rest))
 
 
 def _aligned_operands(fused: FusedKernel) -> tuple[int, ...]:
@@ -80,10 +115,10 @@ def _aligned(shape: Shape, rank: int) -> Shape:
 def _joined(operand: KernelOperand, shape: Shape, runs: Runs) -> KernelOperand:
     """An operand that broadcasts to the result."""
     sizes = _aligned(operand.type.shape, len(shape))
-    return _reshaped(operand, _without_lead([math.prod(sizes[d] for d in run) for run in runs]))
+    return _reshaped(operand, _without_lead([product_of(sizes[d] for d in run) for run in runs]))
 
 
-def _without_lead(sizes: Sequence[int]) -> Shape:
+def _without_lead(sizes: Sequence[AnySize]) -> Shape:
     """Leading axes of size 1 go; one axis stays."""
     lead = next((n for n, size in enumerate(sizes) if size != 1), len(sizes) - 1)
     return tuple(sizes[lead:])
@@ -99,7 +134,7 @@ def _moved(operand: KernelOperand, axes: JoinableAxes, runs: Runs) -> KernelOper
     """An operand of a first operator that is not elementwise."""
     source = sorted(tuple(axes.source[d] for d in run) for run in runs)
     sizes = operand.type.shape
-    return _reshaped(operand, tuple(math.prod(sizes[d] for d in run) for run in source))
+    return _reshaped(operand, tuple(product_of(sizes[d] for d in run) for run in source))
 
 
 def as_matrix_product(fused: FusedKernel) -> FusedKernel | None:
@@ -115,12 +150,12 @@ def as_matrix_product(fused: FusedKernel) -> FusedKernel | None:
     if not _is_pointwise_conv(first.op, w):
         return None
     shape = fused.result.shape
-    matrix: dict[int, Shape] = {first.inputs[0]: (math.prod(x.shape[:-1]), x.shape[-1])}
+    matrix: dict[int, Shape] = {first.inputs[0]: (product_of(x.shape[:-1]), x.shape[-1])}
     matrix[first.inputs[1]] = w.shape[-2:]
     operands = []
     for n, operand in enumerate(fused.operands):
         sizes = _aligned(operand.type.shape, len(shape))
-        rows, full = math.prod(sizes[:-1]), math.prod(shape[:-1])
+        rows, full = product_of(sizes[:-1]), product_of(shape[:-1])
         if n not in matrix and rows not in (1, full):
             return None
         operands.append(_reshaped(operand, matrix.get(n) or _without_lead((rows, sizes[-1]))))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...tir.buffer import Buffer, Load
+from ...tir.dim import Dim
 from ...tir.dtype import FLOAT32, DType, dtype
 from ...tir.expr import Cast
 from ...tir.func import PrimFunc
@@ -41,7 +42,14 @@ def express(fused: FusedKernel) -> PrimFunc:
         _stored(tensor, dtype(type_.dtype))
         for tensor, type_ in zip(tensors[-len(types) :], types, strict=True)
     ]
-    return _narrowed(te.func(*parameters, *results, name=fused.name), [kinds[n] for n in listed])
+    func = te.func(*parameters, *results, name=fused.name, sizes=_untold(parameters, results))
+    return _narrowed(func, [kinds[n] for n in listed])
+
+
+def _untold(inputs: Sequence[te.Tensor], results: Sequence[te.Tensor]) -> tuple[Dim, ...]:
+    """The sizes that a launch has to say, since no operand has them."""
+    told = {dim for tensor in inputs for dim in tensor.dims}
+    return tuple(dim for dim in te.dims_of_tensors(*results) if dim not in told)
 
 
 def _tensor(operand: KernelOperand, kind: DType) -> te.Tensor:

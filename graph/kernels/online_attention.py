@@ -13,10 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from ...tir.expr import Expr
+from ...tir.sizes import AnySize, Size, as_factor, closed, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..ops.attention import Attention, Heads
-from ..ops.base import tensor_type
+from ..ops.base import shape_of, tensor_type
 from ..ops.elementwise import broadcast_read
 from ..ops.softmax import exponential, power
 from .fused_kernel import FusedKernel, KernelStep
@@ -36,8 +37,9 @@ class OnlineAttention(Attention):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         q, k, v, *mask = tensors
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
-        batch, _, rows, depth = self.query.shape(q.shape)
-        *_, places, width = self.value.shape(v.shape)
+        batch, _, rows, depth = self.query.shape(shape_of(q))
+        *_, open_places, width = self.value.shape(shape_of(v))
+        places = closed(open_places)
         tiles, kept = -(-places // self.tile), (batch, self.heads, rows)
         keys = _whole(k, self.key, self.heads, tiles * self.tile, f"{name}_keys")
         values = _whole(v, self.value, self.heads, tiles * self.tile, f"{name}_values")
@@ -57,7 +59,7 @@ class OnlineAttention(Attention):
                 found = found + broadcast_read(mask[0], (b, h, s, place))
             return te.select(place < places, found, te.const(-float("inf"), str(q.dtype)))
 
-        scores = te.compute(products.shape, score, name=f"{name}_scores")
+        scores = te.compute(shape_of(products), score, name=f"{name}_scores")
         joined = self._joined(scores, values, width, name)
 
         def element(*i: Expr) -> Expr:
@@ -72,10 +74,10 @@ class OnlineAttention(Attention):
         return (te.compute(result.shape, element, name=name),)
 
     def _joined(
-        self, scores: Tensor, values: Tensor, width: int, name: str
+        self, scores: Tensor, values: Tensor, width: AnySize, name: str
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The largest score, the sum and the mixed values of each row, of all tiles."""
-        *kept, tiles, tile = scores.shape
+        *kept, tiles, tile = shape_of(scores)
         t, u, w = (te.reduce_axis(tile, name=axis) for axis in "tuw")
         n = te.reduce_axis(tiles, name="n")
         each = (*kept, tiles)
@@ -88,12 +90,12 @@ class OnlineAttention(Attention):
             nothing = te.ne(own - own, 0.0) if self.guarded else te.eq(own, -float("inf"))
             return te.select(nothing, 0.0, exponential(scores[i], own))
 
-        powers = te.compute(scores.shape, element, name=f"{name}_exp")
+        powers = te.compute(shape_of(scores), element, name=f"{name}_exp")
         sums = te.compute(each, lambda *i: te.sum(powers[(*i, u)], axis=u), name=f"{name}_sum")
         mixed = te.compute(
             (*each, width),
             lambda b, h, s, at, c: te.sum(
-                powers[b, h, s, at, w] * values[b, h, at * tile + w, c], axis=w
+                powers[b, h, s, at, w] * values[b, h, at * closed(tile) + w, c], axis=w
             ),
             name=f"{name}_mixed",
         )
@@ -123,12 +125,12 @@ ONLINE = te.comm_reducer(
 
 def _whole(tensor: Tensor, heads: Heads, count: int, places: int, name: str) -> Tensor:
     """[batch, head, place, depth] of the heads that are meant, with zeros up to so many places."""
-    batch, _, found, depth = heads.shape(tensor.shape)
+    batch, _, found, depth = heads.shape(shape_of(tensor))
     zero = te.const(0.0, str(tensor.dtype))
 
     def element(b: Expr, h: Expr, t: Expr, d: Expr) -> Expr:
         own = heads.element(tensor, h, b, t, d)
-        return own if found == places else te.select(t < found, own, zero)
+        return own if found == places else te.select(t < as_factor(found), own, zero)
 
     return te.compute((batch, count, places, depth), element, name=name)
 
@@ -139,12 +141,12 @@ def as_online(fused: FusedKernel) -> FusedKernel | None:
     """
     first, *rest = fused.steps
     op = first.op
-    if type(op) is not Attention or not fused.result.elements:
+    if type(op) is not Attention or fused.result.elements == 0:
         return None
     types = fused.types
     _, _, rows, _ = op.query.shape(types[first.inputs[0]].shape)
     _, _, places, _ = op.key.shape(types[first.inputs[1]].shape)
-    if rows < FEWEST_ROWS:
+    if isinstance(places, Size) or largest(rows) < FEWEST_ROWS:
         return None
     tile = min(TILE, max(16, 1 << (places - 1).bit_length()))
     values = {field.name: getattr(op, field.name) for field in fields(op)}

@@ -26,6 +26,7 @@ import numpy as np
 from ...tir.dtype import FLOAT64
 from ...tir.expr import Expr
 from ...tir.reference.error_bound import reference
+from ...tir.sizes import closed_shape
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..ops.base import tensor_type
@@ -87,9 +88,10 @@ class Winograd(Conv):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, w = tensors[:2]
-        ((batch, *sizes, outputs),) = (
+        ((batch, *spatial, outputs),) = (
             t.shape for t in self.infer(tuple(map(tensor_type, tensors)))
         )
+        sizes = closed_shape(spatial)
         tile, made, transforms = self.tile, self.results, TRANSFORMS[self.results]
         rows, columns = (-(-size // made) for size in sizes)
         d = self._padded(x, (rows, columns), name)
@@ -169,7 +171,7 @@ def as_winograd(fused: FusedKernel, results: int = 2) -> FusedKernel | None:
     op = first.op
     if type(op) is not Conv or not fused.operands[first.inputs[1]].constant:
         return None
-    if not _is_plain(op, fused.operands[first.inputs[1]].type) or not fused.result.elements:
+    if not _is_plain(op, fused.operands[first.inputs[1]].type) or fused.result.elements == 0:
         return None
     values = {field.name: getattr(op, field.name) for field in fields(op)}
     return replace(

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...tir.expr import Expr
+from ...tir.sizes import AnySize, closed, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType
+from ..types import Array, Shape, TensorType
 from .base import (
     Operator,
     OperatorRole,
@@ -24,6 +25,7 @@ from .base import (
     listed,
     product_work,
     refuse,
+    shape_of,
     tensor_type,
 )
 from .elementwise import broadcast, broadcast_read
@@ -41,7 +43,7 @@ class Heads:
     first: int = 0
     outer: bool = False
 
-    def shape(self, array: tuple[int, ...]) -> tuple[int, int, int, int]:
+    def shape(self, array: Shape) -> tuple[AnySize, AnySize, AnySize, AnySize]:
         """(batch, heads, places, depth) of an array of that shape, all heads counted."""
         batch, second, third, depth = array
         return (batch, second, third, depth) if self.outer else (batch, third, second, depth)
@@ -91,7 +93,7 @@ class Attention(Operator):
         (batch, _, rows, _), (_, _, places, _), (*_, depth) = found
         firsts = (self.query.first, self.key.first, self.value.first)
         fits = all(
-            first >= 0 and first + self.heads <= shape[1]
+            first >= 0 and first + self.heads <= closed(shape[1])
             for first, shape in zip(firsts, found, strict=True)
         )
         same = len({shape[0] for shape in found}) == 1 and places == found[2][2]
@@ -109,9 +111,10 @@ class Attention(Operator):
             heads.shape(type_.shape)
             for heads, type_ in zip((self.query, self.value), (types[0], types[2]), strict=True)
         )
-        scores, base = batch * self.heads * rows * places, Operator.work(self, types)
+        scores = largest(batch * self.heads * rows * places)
+        base = Operator.work(self, types)
         held = ReferenceWork(base.held + 4 * scores, base.steps + 4 * scores)
-        return product_work(held, scores * (depth + width))
+        return product_work(held, scores * largest(depth + width))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         places = (self.query, self.key, self.value)
@@ -131,8 +134,8 @@ class Attention(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         q, k, v, *mask = tensors
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
-        batch, _, rows, depth = self.query.shape(q.shape)
-        *_, places, width = self.value.shape(v.shape)
+        batch, _, rows, depth = self.query.shape(shape_of(q))
+        *_, places, width = self.value.shape(shape_of(v))
         kind, shape = str(q.dtype), (batch, self.heads, rows, places)
         # columns of scores lie side by side, so that the products run along them in vectors
         turned = te.compute(
@@ -170,8 +173,8 @@ class Attention(Operator):
 
     def _softmax(self, scores: Tensor, name: str) -> tuple[Tensor, Tensor]:
         """The powers of each row, and what makes their sum 1."""
-        t = te.reduce_axis(scores.shape[3], name="t")
-        kept = scores.shape[:3]
+        shape = shape_of(scores)
+        t, kept = te.reduce_axis(shape[3], name="t"), shape[:3]
         largest = te.compute(
             kept, lambda b, h, s: te.max_any(scores[b, h, s, t], axis=t), name=f"{name}_max"
         )
@@ -181,8 +184,8 @@ class Attention(Operator):
             found = exponential(scores[i], own)
             return te.select(te.eq(own - own, 0.0), found, 0.0) if self.guarded else found
 
-        powers = te.compute(scores.shape, power, name=f"{name}_exp")
-        u = te.reduce_axis(scores.shape[3], name="t")
+        powers = te.compute(shape, power, name=f"{name}_exp")
+        u = te.reduce_axis(shape[3], name="t")
         total = te.compute(
             kept, lambda b, h, s: te.sum(powers[b, h, s, u], axis=u), name=f"{name}_sum"
         )

@@ -21,9 +21,10 @@ from typing import ClassVar, Literal, NoReturn
 import numpy as np
 
 from ...tir.errors import InternalError
+from ...tir.sizes import largest, size_of
 from ...tir.te.te import Tensor
 from ..errors import ModelError
-from ..types import Array, Splat, TensorType
+from ..types import Array, Shape, Splat, TensorType
 
 Layout = Literal["NCHW", "NHWC"]
 Number = float | int | bool
@@ -105,7 +106,8 @@ class Operator(ABC):
     operand_names: how kernels call the operands that it reads. rearranges: whether each element of
     the result is an element of an input, of whichever, so that inputs of one number give that
     number. commutative: whether its two inputs may change places. decides: whether it makes a great
-    difference of a small one, though it gives floats.
+    difference of a small one, though it gives floats. checks_indices: whether an index out of
+    range refuses a run.
     """
 
     role: ClassVar[OperatorRole]
@@ -114,6 +116,7 @@ class Operator(ABC):
     rearranges: ClassVar[bool]
     commutative: ClassVar[bool] = False
     decides: ClassVar[bool] = False
+    checks_indices: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         role = getattr(cls, "role", None)
@@ -149,8 +152,8 @@ class Operator(ABC):
         """What `reference` takes on inputs of these types, which `infer` accepts: by default the
         inputs, the outputs, and as much as these for what lies between.
         """
-        given = sum(type_.elements for type_ in types)
-        made = sum(type_.elements for type_ in self.infer(types))
+        given = sum(largest(type_.elements) for type_ in types)
+        made = sum(largest(type_.elements) for type_ in self.infer(types))
         return ReferenceWork(given + 2 * made, given + made)
 
     @property
@@ -197,7 +200,7 @@ class Operator(ABC):
         """
         return None
 
-    def joinable_axes(self, shape: tuple[int, ...]) -> JoinableAxes | None:
+    def joinable_axes(self, shape: Shape) -> JoinableAxes | None:
         """How axes of a result of that shape may be joined; None: they stay as they are."""
         return None
 
@@ -284,6 +287,11 @@ def highest(dtype: str) -> float | int:
     return float("inf") if dtype.startswith("float") else int(np.iinfo(dtype).max)
 
 
+def shape_of(tensor: Tensor) -> Shape:
+    """The shape of a tensor of the expression language."""
+    return tuple(map(size_of, tensor.extents))
+
+
 def tensor_type(tensor: Tensor) -> TensorType:
     """The type of a tensor of the expression language."""
-    return TensorType(str(tensor.dtype), tensor.shape)
+    return TensorType(str(tensor.dtype), shape_of(tensor))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...tir.expr import Expr
+from ...tir.sizes import closed_shape, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType, permutation_to_last
@@ -21,6 +22,7 @@ from .base import (
     listed,
     product_work,
     refuse,
+    shape_of,
     tensor_type,
 )
 from .spatial import Spatial
@@ -85,7 +87,7 @@ class Conv(Spatial):
                 self, f"data and weights must have one rank, got {listed(types)}", code="conv-rank"
             )
         channels = x.shape[channel_axis(self.data_layout, x.rank)]
-        outputs, inputs, kernel = self.split_weights(w.shape)
+        outputs, inputs, kernel = self.split_weights(closed_shape(w.shape))
         if self.groups < 1 or outputs % self.groups or channels != inputs * self.groups:
             problem = (
                 f"{channels} channels in {self.groups} groups do not fit weights of "
@@ -111,14 +113,14 @@ class Conv(Spatial):
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         x, w = types[:2]
         (result,) = self.infer(types)
-        _, inputs, kernel = self.split_weights(w.shape)
+        _, inputs, kernel = self.split_weights(closed_shape(w.shape))
         axes = self.axes(check_spatial(self, x, self.data_layout), kernel)
         base = windows_work(Operator.work(self, types), x, self.data_layout, axes)
-        taps = x.shape[0] * inputs * self.groups
+        taps = largest(x.shape[0]) * inputs * self.groups
         taps *= math.prod(axis.windows * axis.kernel for axis in axes)  # side by side, as rows
         return product_work(
             ReferenceWork(base.held + taps, base.steps),
-            result.elements * inputs * math.prod(kernel),
+            largest(result.elements) * inputs * math.prod(kernel),
         )
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
@@ -183,7 +185,7 @@ def _by_rows(x: Tensor, name: str) -> Tensor:
     """`x` with its channels behind its first spatial axis: a thread copies the rows that it needs,
     and not those of another channel.
     """
-    return te.compute(_swapped(x.shape), lambda *i: x[_swapped(i)], name=f"{name}_rows")
+    return te.compute(_swapped(shape_of(x)), lambda *i: x[_swapped(i)], name=f"{name}_rows")
 
 
 def _swapped(at: tuple[T, ...]) -> tuple[T, ...]:

@@ -19,7 +19,7 @@ from ...tir.dtype import FLOAT32, dtype
 from ...tir.expr import Expr, Var
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Splat, TensorType
+from ..types import Shape, Splat, TensorType
 from .base import (
     InlineCost,
     JoinableAxes,
@@ -33,6 +33,7 @@ from .base import (
     check_same_dtype,
     listed,
     refuse,
+    shape_of,
     tensor_type,
 )
 
@@ -97,7 +98,7 @@ class Elementwise(Operator):
     def inline_cost(self, dtypes: tuple[str, ...]) -> InlineCost:
         return _inline_cost(self, dtypes)
 
-    def joinable_axes(self, shape: tuple[int, ...]) -> JoinableAxes | None:
+    def joinable_axes(self, shape: Shape) -> JoinableAxes | None:
         return JoinableAxes((True,) * len(shape), tuple(range(len(shape))))
 
 
@@ -119,9 +120,8 @@ def broadcast(operator: Operator, types: tuple[TensorType, ...]) -> TensorType:
     for axis in range(-rank, 0):
         sizes = {type_.shape[axis] for type_ in types if type_.rank >= -axis} - {1}
         if len(sizes) > 1:
-            problem = (
-                f"shapes do not broadcast: axis {axis} has sizes {sorted(sizes)} in {listed(types)}"
-            )
+            distinct = f"{sorted(sizes, key=str)} in {listed(types)}"
+            problem = f"shapes do not broadcast: axis {axis} has sizes {distinct}"
             refuse(operator, problem, code="op-broadcast")
         shape.append(sizes.pop() if sizes else 1)
     return TensorType(types[0].dtype, tuple(shape))
@@ -130,5 +130,5 @@ def broadcast(operator: Operator, types: tuple[TensorType, ...]) -> TensorType:
 def broadcast_read(tensor: Tensor, indices: tuple[Expr, ...]) -> Expr:
     """The element of `tensor` that broadcasting aligns with `indices`."""
     aligned = indices[len(indices) - len(tensor.shape) :]
-    pairs = zip(tensor.shape, aligned, strict=True)
+    pairs = zip(shape_of(tensor), aligned, strict=True)
     return tensor[tuple(0 if size == 1 else index for size, index in pairs)]

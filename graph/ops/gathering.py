@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tir.expr import Expr
+from ...tir.sizes import AnySize, closed
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType
-from .base import Operator, OperatorRole, check_arity, normal_axis, refuse, tensor_type
+from ..types import Array, Shape, TensorType
+from .base import Operator, OperatorRole, check_arity, normal_axis, refuse, shape_of, tensor_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Gather(Operator):
     axis: int
 
     role = OperatorRole.MOVEMENT
+    checks_indices = True
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -45,12 +47,12 @@ class Gather(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, indices = tensors
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
-        end = self.axis + len(indices.shape)
+        shape, end = shape_of(x), self.axis + len(indices.shape)
 
         def element(*i: Expr) -> Expr:
             if 0 in x.shape:
                 return te.const(0, x.dtype)
-            at = _index(indices[i[self.axis : end]], x.shape[self.axis])
+            at = _index(indices[i[self.axis : end]], shape[self.axis])
             return x[(*i[: self.axis], at, *i[end:])]
 
         return (te.compute(result.shape, element, name=name),)
@@ -63,6 +65,7 @@ class GatherElements(Operator):
     axis: int
 
     role = OperatorRole.MOVEMENT
+    checks_indices = True
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -85,14 +88,15 @@ class GatherElements(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, indices = tensors
+        shape = shape_of(x)
 
         def element(*i: Expr) -> Expr:
             if 0 in x.shape:
                 return te.const(0, x.dtype)
-            at = _index(indices[i], x.shape[self.axis])
+            at = _index(indices[i], shape[self.axis])
             return x[(*i[: self.axis], at, *i[self.axis + 1 :])]
 
-        return (te.compute(indices.shape, element, name=name),)
+        return (te.compute(shape_of(indices), element, name=name),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +108,14 @@ class GatherND(Operator):
     batch: int = 0
 
     role = OperatorRole.MOVEMENT
+    checks_indices = True
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         _check_indices(self, types)
         x, indices = types
         batch = self.batch
-        depth = indices.shape[-1] if indices.rank else 0
+        depth = closed(indices.shape[-1]) if indices.rank else 0
         if not (0 <= batch < indices.rank and 0 < depth <= x.rank - batch):
             problem = f"indices {indices} name no positions in {x} behind {batch} batch axes"
             refuse(self, problem, code="gather-nd-depth")
@@ -137,7 +142,7 @@ class GatherND(Operator):
         def element(*i: Expr) -> Expr:
             if 0 in x.shape:
                 return te.const(0, x.dtype)
-            sizes = x.shape[self.batch : self.batch + depth]
+            sizes = shape_of(x)[self.batch : self.batch + depth]
             at = [_index(indices[(*i[:outer], n)], size) for n, size in enumerate(sizes)]
             return x[(*i[: self.batch], *at, *i[outer:])]
 
@@ -151,11 +156,9 @@ def _check_indices(operator: Operator, types: tuple[TensorType, ...]) -> None:
         refuse(operator, f"expected int32 or int64 indices, got {types[1]}", code="gather-indices")
 
 
-def _check_source(
-    operator: Operator, types: tuple[TensorType, ...], sizes: tuple[int, ...]
-) -> None:
+def _check_source(operator: Operator, types: tuple[TensorType, ...], sizes: Shape) -> None:
     """Refuse indices into an axis without elements, where there are any."""
-    if 0 in sizes and types[1].elements:
+    if 0 in sizes and types[1].elements != 0:
         refuse(operator, f"{types[1]} has indices into no elements", code="gather-empty")
 
 
@@ -166,8 +169,8 @@ def _places(indices: Array, sizes: int | tuple[int, ...]) -> NDArray[np.int64]:
     return np.clip(np.where(places < 0, places + extent, places), 0, np.maximum(extent - 1, 0))
 
 
-def _index(value: Expr, size: int) -> Expr:
+def _index(value: Expr, size: AnySize) -> Expr:
     """An index from the front, checked."""
     position = te.cast(value, "int64")
-    counted = te.select(position < 0, position + size, position)
-    return te.checked(counted, size, what="index from the front")
+    counted = te.select(position < 0, position + closed(size), position)
+    return te.checked(counted, closed(size), what="index from the front")

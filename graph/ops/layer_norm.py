@@ -17,9 +17,9 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Floats, TensorType
-from .base import Operator, OperatorRole, check_arity, check_float, listed, refuse
+from .base import Operator, OperatorRole, check_arity, check_float, listed, refuse, shape_of
 from .elementwise import broadcast, broadcast_read
-from .reduction import counted, reduced, row
+from .reduction import counted, counted_in, divided, reduced, row
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ class LayerNormalization(Operator):
         variance = _mean_of(x, axes, f"{name}_variance", square)
         root = _root(variance, self.epsilon, f"{name}_root")
         # as ONNX defines it: times the reciprocal, which is one division for each row
-        inverse = te.compute(root.shape, lambda *i: 1.0 / root[i], name=f"{name}_inverse")
+        inverse = te.compute(shape_of(root), lambda *i: 1.0 / root[i], name=f"{name}_inverse")
 
         def element(*i: Expr) -> Expr:
             own = row(i, axes)
             y = (x[i] - mean[own]) * inverse[own] * broadcast_read(affine[0], i)
             return y + broadcast_read(affine[1], i) if len(affine) > 1 else y
 
-        return (te.compute(x.shape, element, name=name),)
+        return (te.compute(shape_of(x), element, name=name),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class RMSNormalization(Operator):
         def element(*i: Expr) -> Expr:
             return x[i] / root[row(i, axes)] * broadcast_read(scale, i)
 
-        return (te.compute(x.shape, element, name=name),)
+        return (te.compute(shape_of(x), element, name=name),)
 
 
 def _checked(
@@ -125,10 +125,9 @@ def _mean_of(
     x: Tensor, axes: tuple[int, ...], name: str, element: Callable[[tuple[Expr, ...]], Expr]
 ) -> Tensor:
     """The mean of `element(i)` along `axes`, which stay with size 1."""
-    count = float(counted(x.shape, axes))
     total = reduced(x, axes, True, f"{name}_sum", te.sum, element)
-    return te.compute(total.shape, lambda *i: total[i] / count, name=name)
+    return divided(total, counted_in(x, axes), name)
 
 
 def _root(mean: Tensor, epsilon: float, name: str) -> Tensor:
-    return te.compute(mean.shape, lambda *i: te.sqrt(mean[i] + epsilon), name=name)
+    return te.compute(shape_of(mean), lambda *i: te.sqrt(mean[i] + epsilon), name=name)

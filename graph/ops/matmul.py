@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...tir.expr import Expr
+from ...tir.sizes import largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
@@ -19,6 +20,7 @@ from .base import (
     listed,
     product_work,
     refuse,
+    shape_of,
     tensor_type,
 )
 from .elementwise import broadcast, broadcast_read
@@ -47,7 +49,9 @@ class MatMul(Operator):
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         (result,) = self.infer(types)
-        return product_work(Operator.work(self, types), result.elements * types[0].shape[-1])
+        return product_work(
+            Operator.work(self, types), largest(result.elements * types[0].shape[-1])
+        )
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.matmul(*arrays),)
@@ -55,7 +59,7 @@ class MatMul(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         a, b = tensors
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
-        k = te.reduce_axis(a.shape[-1], name="k")
+        k = te.reduce_axis(shape_of(a)[-1], name="k")
 
         def element(*indices: Expr) -> Expr:
             stack, (i, j) = indices[:-2], indices[-2:]
@@ -99,7 +103,7 @@ class Gemm(Operator):
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         (result,), inner = self.infer(types), types[0].shape[0 if self.trans_a else 1]
-        return product_work(Operator.work(self, types), result.elements * inner)
+        return product_work(Operator.work(self, types), largest(result.elements * inner))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a, b = arrays[:2]
@@ -113,7 +117,7 @@ class Gemm(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         a, b = tensors[:2]
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
-        k = te.reduce_axis(a.shape[0 if self.trans_a else 1], name="k")
+        k = te.reduce_axis(shape_of(a)[0 if self.trans_a else 1], name="k")
         has_bias = len(tensors) == 3 and self.beta != 0.0
         alone = not has_bias and self.alpha == 1.0
 

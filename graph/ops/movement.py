@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
 from ...tir.expr import Expr
+from ...tir.sizes import AnySize, Size, as_factor, closed_shape, exact_quotient, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType, composed, inverse, permuted
+from ..types import Array, Shape, TensorType, composed, inverse, permuted
 from .base import (
     JoinableAxes,
     Operator,
@@ -24,6 +26,7 @@ from .base import (
     listed,
     normal_axis,
     refuse,
+    shape_of,
     tensor_type,
 )
 
@@ -46,7 +49,7 @@ class Identity(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
-        return (te.compute(x.shape, lambda *i: x[i], name=name),)
+        return (te.compute(shape_of(x), lambda *i: x[i], name=name),)
 
     def is_view(self, types: tuple[TensorType, ...]) -> bool:
         return True
@@ -59,33 +62,34 @@ class Identity(Operator):
 class Reshape(Operator):
     """The same elements in row-major order under another shape."""
 
-    shape: tuple[int, ...]
+    shape: Shape
 
     role = OperatorRole.MOVEMENT
     rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
-        if types[0].elements != math.prod(self.shape) or min(self.shape, default=1) < 0:
+        if types[0].elements != product_of(self.shape) or any(size < 0 for size in self.shape):
             problem = (
                 f"{types[0]} has {types[0].elements} elements, "
-                f"shape {list(self.shape)} has {math.prod(self.shape)}"
+                f"shape {list(self.shape)} has {product_of(self.shape)}"
             )
             refuse(self, problem, code="reshape-count")
         return (TensorType(types[0].dtype, self.shape),)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return (arrays[0].reshape(self.shape),)
+        return (arrays[0].reshape(closed_shape(self.shape)),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
+        shape = shape_of(x)
 
         def element(*indices: Expr) -> Expr:
             source: list[Expr | int] = []
-            for before, after in reshape_groups(x.shape, self.shape):
+            for before, after in reshape_groups(shape, self.shape):
                 extents = [self.shape[d] for d in after]
                 source += _split(
-                    _joined([indices[d] for d in after], extents), [x.shape[d] for d in before]
+                    _joined([indices[d] for d in after], extents), [shape[d] for d in before]
                 )
             return x[tuple(source)]
 
@@ -123,7 +127,7 @@ class Transpose(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         back = inverse(self.permutation)
-        shape = permuted(x.shape, self.permutation)
+        shape = permuted(shape_of(x), self.permutation)
         return (te.compute(shape, lambda *i: x[tuple(i[d] for d in back)], name=name),)
 
     def is_view(self, types: tuple[TensorType, ...]) -> bool:
@@ -138,7 +142,7 @@ class Transpose(Operator):
             return None
         return Transpose(composed(before.permutation, self.permutation))
 
-    def joinable_axes(self, shape: tuple[int, ...]) -> JoinableAxes | None:
+    def joinable_axes(self, shape: Shape) -> JoinableAxes | None:
         return JoinableAxes((True,) * len(shape), self.permutation)
 
     def join_axes(self, runs: Runs) -> Operator:
@@ -164,7 +168,7 @@ class Concat(Operator):
             problem = f"inputs must agree on every axis but {axis}, got {listed(types)}"
             refuse(self, problem, code="concat-shape")
         shape = list(types[0].shape)
-        shape[axis] = sum(type_.shape[axis] for type_ in types)
+        shape[axis] = sum((type_.shape[axis] for type_ in types[1:]), types[0].shape[axis])
         return (TensorType(types[0].dtype, tuple(shape)),)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
@@ -174,16 +178,24 @@ class Concat(Operator):
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
         axis = normal_axis(self, self.axis, result.rank)
         pieces = [tensor for tensor in tensors if tensor.shape[axis]] or [tensors[0]]
-        ends = np.cumsum([piece.shape[axis] for piece in pieces]).tolist()
+        extents = [piece.extents[axis] for piece in pieces]
+        ends = list(accumulate(extents, operator.add))
 
         def element(*i: Expr) -> Expr:
-            def read(piece: Tensor, start: int) -> Expr:
-                return piece[(*i[:axis], i[axis] - start, *i[axis + 1 :])]
+            def read(number: int) -> Expr:
+                piece, place = pieces[number], i[axis]
+                if number:
+                    place = place - ends[number - 1]
+                found = piece[(*i[:axis], place, *i[axis + 1 :])]
+                if number < len(pieces) - 1 or all(isinstance(n, int) for n in extents):
+                    return found
+                # always so: what all pieces have together is a size of its own
+                return te.select(place < extents[number], found, te.const(0, found.dtype))
 
             def joined(first: int, last: int) -> Expr:
                 """The pieces from `first` to `last`: one after the other, or halves of many."""
                 if first == last:
-                    return read(pieces[first], ends[first - 1] if first else 0)
+                    return read(first)
                 middle = first if len(pieces) <= _CHAINED else (first + last) // 2
                 before = i[axis] < ends[middle]
                 return te.select(before, joined(first, middle), joined(middle + 1, last))
@@ -198,7 +210,7 @@ class Concat(Operator):
     def permute_axes(self, permutation: Permutation) -> Permuted | None:
         return Permuted(Concat(permutation[self.axis]), permutation)
 
-    def joinable_axes(self, shape: tuple[int, ...]) -> JoinableAxes | None:
+    def joinable_axes(self, shape: Shape) -> JoinableAxes | None:
         rank = len(shape)
         kinds = tuple(axis < self.axis for axis in range(rank))
         return JoinableAxes(kinds, tuple(range(rank)), frozenset({self.axis}))
@@ -207,14 +219,14 @@ class Concat(Operator):
         return Concat(next(n for n, run in enumerate(runs) if self.axis in run))
 
 
-def keeps_order(shape: tuple[int, ...], permutation: tuple[int, ...]) -> bool:
+def keeps_order(shape: Shape, permutation: tuple[int, ...]) -> bool:
     """Whether permuting only moves axes of size 1, so that the elements keep their order."""
     long = [axis for axis in permutation if shape[axis] != 1]
     return long == sorted(long)
 
 
 def reshape_groups(
-    before: tuple[int, ...], after: tuple[int, ...]
+    before: Shape, after: Shape
 ) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
     """Split a reshape into the smallest runs of axes that hold the same elements: pairs (axes
     before, axes after).
@@ -230,7 +242,7 @@ def reshape_groups(
         first_i, first_j, a, b = i, j, before[i], after[j]
         i, j = i + 1, j + 1
         while a != b:
-            if a < b:
+            if _divides(a, b):
                 a, i = a * before[i], i + 1
             else:
                 b, j = b * after[j], j + 1
@@ -240,21 +252,29 @@ def reshape_groups(
     return tuple(groups)
 
 
-def _joined(indices: list[Expr], extents: list[int]) -> Expr | int:
+def _divides(a: AnySize, b: AnySize) -> bool:
+    """Whether `a` is what lacks axes of two products that differ."""
+    if isinstance(a, Size) or isinstance(b, Size):
+        return exact_quotient(b, a) is not None
+    return a < b
+
+
+def _joined(indices: list[Expr], extents: list[AnySize]) -> Expr | int:
     """The row-major position of `indices` among `extents`."""
     position: Expr | int = 0
     for index, extent in zip(indices, extents, strict=True):
-        position = position * extent + index
+        position = position * as_factor(extent) + index
     return position
 
 
-def _split(position: Expr | int, extents: list[int]) -> list[Expr | int]:
+def _split(position: Expr | int, extents: list[AnySize]) -> list[Expr | int]:
     """The indices among `extents` of a row-major position; an axis of size 1 has index 0."""
     indices: list[Expr | int] = [0] * len(extents)
     long = [axis for axis, extent in enumerate(extents) if extent != 1]
     for axis in reversed(long[1:]):
-        indices[axis] = position % extents[axis]
-        position = position // extents[axis]
+        extent = as_factor(extents[axis])
+        indices[axis] = position % extent
+        position = position // extent
     if long:
         indices[long[0]] = position
     return indices

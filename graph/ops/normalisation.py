@@ -8,10 +8,20 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ...tir.expr import Expr
+from ...tir.sizes import closed, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
-from .base import Layout, Operator, ReferenceWork, check_arity, check_float, listed, refuse
+from .base import (
+    Layout,
+    Operator,
+    ReferenceWork,
+    check_arity,
+    check_float,
+    listed,
+    refuse,
+    shape_of,
+)
 from .spatial import Spatial
 from .window import channel_axis
 
@@ -63,13 +73,13 @@ class BatchNormalization(Spatial):
         def factor_of(c: Expr) -> Expr:
             return scale[c] / te.sqrt(variance[c] + self.epsilon)
 
-        factor = te.compute(scale.shape, factor_of, name=f"{name}_factor")
+        factor = te.compute(shape_of(scale), factor_of, name=f"{name}_factor")
 
         def element(*i: Expr) -> Expr:
             c = i[where]
             return (x[i] - mean[c]) * factor[c] + bias[c]
 
-        return (te.compute(x.shape, element, name=name),)
+        return (te.compute(shape_of(x), element, name=name),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +116,8 @@ class LRN(Spatial):
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         (x,), base = types, Operator.work(self, types)
-        window = 1 + sum(self.reach(x.shape[channel_axis(self.layout, x.rank)]))
-        return ReferenceWork(3 * base.held, base.steps + x.elements * window)
+        window = 1 + sum(self.reach(closed(x.shape[channel_axis(self.layout, x.rank)])))
+        return ReferenceWork(3 * base.held, base.steps + largest(x.elements) * window)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
@@ -124,9 +134,9 @@ class LRN(Spatial):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         where = channel_axis(self.layout, len(x.shape))
-        channels = x.shape[where]
+        channels = closed(shape_of(x)[where])
         before, after = self.reach(channels)
-        shape = list(x.shape)
+        shape = list(shape_of(x))
         shape[where] = before + channels + after
         zero = te.const(0.0, x.dtype)
 
@@ -143,9 +153,9 @@ class LRN(Spatial):
         def window(*i: Expr) -> Expr:
             return te.sum(squares[(*i[:where], i[where] + k, *i[where + 1 :])], axis=k)
 
-        total = te.compute(x.shape, window, name=f"{name}_sum")
+        total = te.compute(shape_of(x), window, name=f"{name}_sum")
 
         def element(*i: Expr) -> Expr:
             return x[i] / te.pow(total[i] * (self.alpha / self.size) + self.bias, self.beta)
 
-        return (te.compute(x.shape, element, name=name),)
+        return (te.compute(shape_of(x), element, name=name),)

@@ -22,6 +22,7 @@ from .base import (
     check_float,
     check_number,
     lowest,
+    shape_of,
     tensor_type,
 )
 from .spatial import Spatial
@@ -178,7 +179,7 @@ class AveragePool(Spatial):
             count = math.prod(varying, start=te.const(fixed, "int64"))
             return total[indices] / te.cast(count, x.dtype)
 
-        return (te.compute(total.shape, element, name=name),)
+        return (te.compute(shape_of(total), element, name=name),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,7 @@ class GlobalAveragePool(Spatial):
         axes = tuple(Axis(size, size, 1, 1, 0, 0) for size in sizes)
         total = pool_stage(x, axes, self.layout, te.sum, f"{name}_sum")
         count = float(math.prod(sizes))
-        return (te.compute(total.shape, lambda *i: total[i] / count, name=name),)
+        return (te.compute(shape_of(total), lambda *i: total[i] / count, name=name),)
 
 
 def _taps(axes: Sequence[Axis]) -> tuple[int, ...]:

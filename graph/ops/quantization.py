@@ -13,7 +13,7 @@ from ...tir.reference.arithmetic import convert_array
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Floats, TensorType
-from .base import Operator, OperatorRole, check_arity, check_float
+from .base import Operator, OperatorRole, check_arity, check_float, shape_of
 
 LEVELS = 255.0  # the largest uint8
 
@@ -49,7 +49,7 @@ class DynamicQuantizeLinear(Operator):
         nothing = te.const(0.0, x.dtype)
 
         def end(combine: Callable[..., Expr]) -> Expr:
-            axes = tuple(te.reduce_axis(size, name=f"r{d}") for d, size in enumerate(x.shape))
+            axes = tuple(te.reduce_axis(size, name=f"r{d}") for d, size in enumerate(shape_of(x)))
             return combine(x[axes], axis=axes) if axes else x[()]
 
         lowest = te.compute((), lambda: end(te.min), name=f"{name}_min")
@@ -68,4 +68,4 @@ class DynamicQuantizeLinear(Operator):
 
         scale = te.compute((), step, name=f"{name}_scale")
         zero = te.compute((), offset, name=f"{name}_zero")
-        return te.compute(x.shape, element, name=name), scale, zero
+        return te.compute(shape_of(x), element, name=name), scale, zero

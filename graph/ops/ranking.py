@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...tir.expr import Expr
+from ...tir.sizes import as_factor, closed, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
@@ -19,6 +20,7 @@ from .base import (
     check_number,
     normal_axis,
     refuse,
+    shape_of,
     tensor_type,
 )
 from .reduction import reduced_shape
@@ -63,8 +65,8 @@ class ArgReduction(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         (result,) = self.infer((tensor_type(x),))
-        end, behind = x.shape[self.axis] - 1, self.axis + self.keepdims
-        r = te.reduce_axis(x.shape[self.axis], name="r")
+        size, behind = shape_of(x)[self.axis], self.axis + self.keepdims
+        end, r = as_factor(size - 1), te.reduce_axis(size, name="r")
 
         def element(*i: Expr) -> Expr:
             here = end - r if self.last else r
@@ -133,7 +135,8 @@ class TopK(Operator):
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         base, (x,) = Operator.work(self, types), types
-        return ReferenceWork(3 * base.held, base.steps + x.elements * x.elements.bit_length())
+        elements = largest(x.elements)
+        return ReferenceWork(3 * base.held, base.steps + elements * elements.bit_length())
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
@@ -148,7 +151,7 @@ class TopK(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         _, result = self.infer((tensor_type(x),))
-        size = x.shape[self.axis]
+        size = shape_of(x)[self.axis]
         other, r = te.reduce_axis(size, name="other"), te.reduce_axis(size, name="r")
 
         def rank(*i: Expr) -> Expr:
@@ -156,7 +159,7 @@ class TopK(Operator):
             before = self._before(x[self._at(i, other)], x[i], other < here)
             return te.sum(te.cast(before, "int32"), axis=other)
 
-        ranks = te.compute(x.shape, rank, name=f"{name}_rank")
+        ranks = te.compute(shape_of(x), rank, name=f"{name}_rank")
 
         def place(*i: Expr) -> Expr:
             found = te.eq(ranks[self._at(i, r)], te.cast(i[self.axis], "int32"))
@@ -165,10 +168,10 @@ class TopK(Operator):
         places = te.compute(result.shape, place, name=f"{name}_place")
 
         def value(*i: Expr) -> Expr:
-            if not size:
+            if size == 0:
                 return te.const(0, x.dtype)
             # every place lies within the row, but an index that data give needs bounds
-            return x[self._at(i, te.clamp_index(places[i], size))]
+            return x[self._at(i, te.clamp_index(places[i], closed(size)))]
 
         return te.compute(result.shape, value, name=name), places
 

@@ -10,9 +10,10 @@ from typing import cast
 import numpy as np
 
 from ...tir.expr import Expr
+from ...tir.sizes import AnySize, Size, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, Floats, TensorType
+from ..types import Array, Floats, Shape, TensorType
 from .base import (
     Operator,
     OperatorRole,
@@ -24,6 +25,7 @@ from .base import (
     highest,
     lowest,
     refuse,
+    shape_of,
 )
 
 
@@ -93,9 +95,8 @@ class ReduceMean(Reduction):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
-        count = float(counted(x.shape, self.axes))
         total = reduced(x, self.axes, self.keepdims, f"{name}_sum", self.combine)
-        return (te.compute(total.shape, lambda *i: total[i] / count, name=name),)
+        return (divided(total, counted_in(x, self.axes), name),)
 
     def combine(self, element: Expr, axes: te.Axes) -> Expr:
         return te.sum(element, axis=axes)
@@ -143,7 +144,7 @@ def check_axes(operator: Operator, axes: tuple[int, ...], type_: TensorType) -> 
         refuse(operator, f"axes {axes} are not ascending axes of {type_}", code="op-axes")
 
 
-def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+def reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
     """The shape of what is left of `shape`."""
     sizes = [1 if d in axes else size for d, size in enumerate(shape)]
     return tuple(size for d, size in enumerate(sizes) if keepdims or d not in axes)
@@ -152,6 +153,17 @@ def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool)
 def counted(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
     """How many elements become one."""
     return int(np.prod([shape[axis] for axis in axes], dtype=np.int64))
+
+
+def counted_in(x: Tensor, axes: tuple[int, ...]) -> AnySize:
+    """How many elements of a tensor become one."""
+    return product_of(shape_of(x)[axis] for axis in axes)
+
+
+def divided(total: Tensor, count: AnySize, name: str) -> Tensor:
+    """Sums over `count` elements as their mean."""
+    number = te.cast(count.expression, total.dtype) if isinstance(count, Size) else float(count)
+    return te.compute(shape_of(total), lambda *i: total[i] / number, name=name)
 
 
 def row(indices: tuple[Expr, ...], axes: tuple[int, ...]) -> tuple[Expr | int, ...]:
@@ -171,7 +183,8 @@ def reduced(
 
     combine: te.sum or another of its kind.
     """
-    steps = {d: te.reduce_axis(x.shape[d], name=f"r{d}") for d in axes}
+    shape = shape_of(x)
+    steps = {d: te.reduce_axis(shape[d], name=f"r{d}") for d in axes}
 
     def value(*indices: Expr) -> Expr:
         kept = iter(indices)
@@ -181,4 +194,4 @@ def reduced(
             at = tuple(steps[d] if d in steps else next(kept) for d in range(len(x.shape)))
         return combine(element(at) if element else x[at], tuple(steps.values()))
 
-    return te.compute(reduced_shape(x.shape, axes, keepdims), value, name=name)
+    return te.compute(reduced_shape(shape, axes, keepdims), value, name=name)

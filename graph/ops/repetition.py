@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...tir.expr import Expr
+from ...tir.sizes import as_factor, closed, closed_shape
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType
-from .base import Operator, OperatorRole, check_arity, refuse
+from ..types import Array, Shape, TensorType
+from .base import Operator, OperatorRole, check_arity, refuse, shape_of, tensor_type
 from .elementwise import broadcast, broadcast_read
 
 
@@ -18,7 +19,7 @@ from .elementwise import broadcast, broadcast_read
 class Expand(Operator):
     """The input broadcast with `shape`, as NumPy does."""
 
-    shape: tuple[int, ...]
+    shape: Shape
 
     role = OperatorRole.MOVEMENT
     rearranges = True
@@ -29,12 +30,12 @@ class Expand(Operator):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
-        shape = np.broadcast_shapes(x.shape, self.shape)
+        shape = np.broadcast_shapes(x.shape, closed_shape(self.shape))
         return (np.ascontiguousarray(np.broadcast_to(x, shape)),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
-        shape = np.broadcast_shapes(x.shape, self.shape)
+        (shape,) = (type_.shape for type_ in self.infer((tensor_type(x),)))
         return (te.compute(shape, lambda *i: broadcast_read(x, i), name=name),)
 
 
@@ -62,10 +63,12 @@ class Tile(Operator):
         (x,) = tensors
 
         def element(*indices: Expr) -> Expr:
-            sizes = zip(indices, x.shape, self.repeats, strict=True)
+            shape = map(as_factor, shape_of(x))
+            sizes = zip(indices, shape, self.repeats, strict=True)
             return x[tuple(i if count == 1 else i % size for i, size, count in sizes)]
 
-        return (te.compute(self._shape(x.shape), element, name=name),)
+        return (te.compute(self._shape(shape_of(x)), element, name=name),)
 
-    def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(size * count for size, count in zip(shape, self.repeats, strict=True))
+    def _shape(self, shape: Shape) -> Shape:
+        pairs = zip(shape, self.repeats, strict=True)
+        return tuple(size if count == 1 else closed(size) * count for size, count in pairs)

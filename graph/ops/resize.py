@@ -5,7 +5,6 @@ Places are exact fractions, so that no rounding decides between two neighbours.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tir.expr import Expr
+from ...tir.sizes import closed, closed_shape, largest, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType
-from .base import Operator, OperatorRole, ReferenceWork, check_arity, check_float, refuse
+from ..types import Array, Shape, TensorType
+from .base import Operator, OperatorRole, ReferenceWork, check_arity, check_float, refuse, shape_of
 
 Sampling = Literal["linear", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"]
 
@@ -41,7 +41,7 @@ class Resize(Operator):
     the one before, the one after, or the nearest, of two equally near ones the first or the second.
     """
 
-    sizes: tuple[int, ...]
+    sizes: Shape
     places: tuple[Places, ...]
     sampling: Sampling
 
@@ -62,12 +62,17 @@ class Resize(Operator):
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         """Axis by axis: what lies between may be larger than the ends."""
         shape, base = types[0].shape, Operator.work(self, types)
-        between = [math.prod((*self.sizes[:axis], *shape[axis:])) for axis in range(len(shape) + 1)]
+        between = [
+            largest(product_of((*self.sizes[:axis], *shape[axis:])))
+            for axis in range(len(shape) + 1)
+        ]
         return ReferenceWork(base.held + 5 * max(between), base.steps + 5 * sum(between))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
-        for axis, (size, places) in enumerate(zip(self.sizes, self.places, strict=True)):
+        for axis, (size, places) in enumerate(
+            zip(closed_shape(self.sizes), self.places, strict=True)
+        ):
             extent = x.shape[axis]
             if places == SAME and size == extent:
                 continue
@@ -91,7 +96,7 @@ class Resize(Operator):
         changed = [
             d
             for d, places in enumerate(self.places)
-            if places != SAME or self.sizes[d] != x.shape[d]
+            if places != SAME or self.sizes[d] != shape_of(x)[d]
         ]
         if not changed or self.sampling != "linear":
             return (te.compute(self.sizes, lambda *i: x[self._nearest(x, i)], name=name),)
@@ -102,19 +107,20 @@ class Resize(Operator):
 
     def _nearest(self, x: Tensor, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         source = []
-        for index, places, extent in zip(indices, self.places, x.shape, strict=True):
+        for index, places, extent in zip(indices, self.places, shape_of(x), strict=True):
             if places == SAME:
                 source.append(index)
                 continue
             position = index * places.slope + places.offset
             nearest = _rounded(position, places.divisor, self.sampling)
-            source.append(te.maximum(te.minimum(nearest, extent - 1), 0))
+            source.append(te.maximum(te.minimum(nearest, closed(extent) - 1), 0))
         return tuple(source)
 
     def _along(self, x: Tensor, axis: int, name: str) -> Tensor:
         """`x` resized along one axis, each element from its two neighbours."""
-        places, extent = self.places[axis], x.shape[axis]
-        shape = (*x.shape[:axis], self.sizes[axis], *x.shape[axis + 1 :])
+        given = shape_of(x)
+        places, extent = self.places[axis], closed(given[axis])
+        shape = (*given[:axis], self.sizes[axis], *given[axis + 1 :])
 
         def element(*i: Expr) -> Expr:
             position = i[axis] * places.slope + places.offset

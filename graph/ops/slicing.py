@@ -8,10 +8,22 @@ from typing import Literal
 import numpy as np
 
 from ...tir.expr import Expr
+from ...tir.sizes import (
+    AnySize,
+    Size,
+    as_expression,
+    as_factor,
+    closed,
+    closed_shape,
+    greatest,
+    interval,
+    is_closed,
+    largest,
+)
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType
-from .base import Operator, OperatorRole, check_arity, refuse, tensor_type
+from ..types import Array, Shape, TensorType
+from .base import Operator, OperatorRole, check_arity, refuse, shape_of, tensor_type
 
 PadMode = Literal["constant", "edge", "reflect", "wrap"]
 
@@ -22,8 +34,8 @@ class Slice(Operator):
     may be negative.
     """
 
-    starts: tuple[int, ...]
-    sizes: tuple[int, ...]
+    starts: Shape
+    sizes: Shape
     steps: tuple[int, ...]
 
     role = OperatorRole.MOVEMENT
@@ -40,7 +52,7 @@ class Slice(Operator):
         ):
             last = start + (size - 1) * step
             extent = x.shape[axis]
-            if size and not (0 <= start < extent and 0 <= last < extent):
+            if not _lies_within(start, size, last, extent):
                 problem = (
                     f"axis {axis} of {x} is read from {start} to {last}; expected 0 to {extent - 1}"
                 )
@@ -50,17 +62,27 @@ class Slice(Operator):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
         for axis, (start, size, step) in enumerate(
-            zip(self.starts, self.sizes, self.steps, strict=True)
+            zip(closed_shape(self.starts), closed_shape(self.sizes), self.steps, strict=True)
         ):
             x = np.take(x, start + step * np.arange(size), axis)
         return (x,)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
+        shape = shape_of(x)
 
         def element(*indices: Expr) -> Expr:
-            walked = zip(indices, self.starts, self.steps, strict=True)
-            return x[tuple(_stepped(index, start, step) for index, start, step in walked)]
+            places, inside = [], []
+            walked = zip(indices, self.starts, self.sizes, self.steps, shape, strict=True)
+            for d, (index, start, size, step, extent) in enumerate(walked):
+                places.append(_stepped(index, start, step))
+                if not (start == 0 and size == extent) and not _stays_inside(
+                    start, size, step, extent
+                ):
+                    # always so: `infer` has seen it, of sizes that a kernel knows apart
+                    inside += [places[-1] >= 0, places[-1] < x.extents[d]]
+            found = x[tuple(places)]
+            return te.select(te.all_of(*inside), found, te.const(0, x.dtype)) if inside else found
 
         return (te.compute(self.sizes, element, name=name),)
 
@@ -112,6 +134,7 @@ class Pad(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        shape = shape_of(x)
         padded = [d for d in range(result.rank) if self.before[d] or self.after[d]]
 
         def element(*indices: Expr) -> Expr:
@@ -121,10 +144,12 @@ class Pad(Operator):
                 position = indices[d] - self.before[d]
                 if self.mode == "constant":
                     source[d] = position
+                    # what a run decides is known apart on either side: the end is asked for, too
+                    has_end = self.after[d] > 0 or isinstance(shape[d], Size)
                     inside += [indices[d] >= self.before[d]] * (self.before[d] > 0)
-                    inside += [position < x.shape[d]] * (self.after[d] > 0)
+                    inside += [position < x.extents[d]] * has_end
                 else:
-                    source[d] = _folded(position, x.shape[d], self.mode)
+                    source[d] = _folded(position, shape[d], self.mode)
             value = x[tuple(source)]
             return te.select(te.all_of(*inside), value, self.value) if inside else value
 
@@ -150,39 +175,59 @@ class Spread(Operator):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
-        y = np.zeros(self._shape(x.shape), x.dtype)
+        y = np.zeros(closed_shape(self._shape(x.shape)), x.dtype)
         y[tuple(slice(None, None, step) for step in self.steps)] = x
         return (y,)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
-        spread = [d for d, step in enumerate(self.steps) if step > 1 and x.shape[d] > 1]
+        shape = shape_of(x)
+        spread = [d for d, step in enumerate(self.steps) if step > 1 and shape[d] != 1]
 
         def element(*indices: Expr) -> Expr:
             source: list[Expr | int] = [
                 index // self.steps[d] if d in spread else index for d, index in enumerate(indices)
             ]
             hits = [te.eq(indices[d] % self.steps[d], 0) for d in spread]
+            open_axes = [d for d in spread if isinstance(shape[d], Size)]
+            hits += [indices[d] // self.steps[d] < x.extents[d] for d in open_axes]
             value = x[tuple(source)]
             return te.select(te.all_of(*hits), value, 0) if hits else value
 
-        return (te.compute(self._shape(x.shape), element, name=name),)
+        return (te.compute(self._shape(shape_of(x)), element, name=name),)
 
-    def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    def _shape(self, shape: Shape) -> Shape:
         pairs = zip(shape, self.steps, strict=True)
-        return tuple(max(0, (size - 1) * step + 1) for size, step in pairs)
+        return tuple(greatest(0, (size - 1) * step + 1) for size, step in pairs)
 
 
-def _stepped(index: Expr, start: int, step: int) -> Expr:
+def _lies_within(start: AnySize, size: AnySize, last: AnySize, extent: AnySize) -> bool:
+    """Whether all places from the first to the last are of an axis, in every run; of none there are
+    none outside. Raises: SizeError where a run decides it.
+    """
+    if is_closed((start, size, extent)):
+        return size == 0 or (0 <= start < extent and 0 <= last < extent)
+    return start >= 0 and last < extent
+
+
+def _stepped(index: Expr, start: AnySize, step: int) -> Expr:
     scaled = index if step == 1 else index * step
-    return scaled + start if start else scaled
+    return scaled if start == 0 else scaled + as_expression(start)
 
 
-def _folded(position: Expr, size: int, mode: PadMode) -> Expr | int:
-    """The element of an axis of `size` that stands at a position outside of it, too."""
+def _stays_inside(start: AnySize, size: AnySize, step: int, extent: AnySize) -> bool:
+    """Whether the bounds alone say that a walk stays within an axis."""
+    low, high = interval(start)
+    reach = (largest(size) - 1) * step
+    return min(low, low + reach) >= 0 and max(high, high + reach) < interval(extent)[0]
+
+
+def _folded(position: Expr, extent: AnySize, mode: PadMode) -> Expr | int:
+    """The element of an axis of `extent` that stands at a position outside of it, too."""
+    if mode == "edge":
+        return te.maximum(te.minimum(position, as_factor(extent) - 1), 0)
+    size = closed(extent)
     match mode:
-        case "edge":
-            return te.maximum(te.minimum(position, size - 1), 0)
         case "wrap":
             return position % size
         case _ if size == 1:

@@ -11,7 +11,7 @@ import numpy as np
 from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, Floats, TensorType
+from ..types import Array, Floats, Shape, TensorType
 from .base import (
     JoinableAxes,
     Operator,
@@ -21,6 +21,7 @@ from .base import (
     Runs,
     check_arity,
     check_float,
+    shape_of,
 )
 from .reduction import check_axes, reduced, row
 
@@ -70,18 +71,22 @@ class Softmax(Operator):
         (x,) = tensors
         largest = reduced(x, self.axes, True, f"{name}_max", te.max_any)
         powers = te.compute(
-            x.shape, lambda *i: exponential(x[i], largest[row(i, self.axes)]), name=f"{name}_exp"
+            shape_of(x),
+            lambda *i: exponential(x[i], largest[row(i, self.axes)]),
+            name=f"{name}_exp",
         )
         total = reduced(powers, self.axes, True, f"{name}_sum", te.sum)
         # one division for each row: the sum is at least 1, so its reciprocal loses nothing
-        scale = te.compute(total.shape, lambda *i: 1.0 / total[i], name=f"{name}_scale")
-        return (te.compute(x.shape, lambda *i: powers[i] * scale[row(i, self.axes)], name=name),)
+        scale = te.compute(shape_of(total), lambda *i: 1.0 / total[i], name=f"{name}_scale")
+        return (
+            te.compute(shape_of(x), lambda *i: powers[i] * scale[row(i, self.axes)], name=name),
+        )
 
     def permute_axes(self, permutation: Permutation) -> Permuted | None:
         axes = tuple(sorted(permutation[axis] for axis in self.axes))
         return Permuted(replace(self, axes=axes), permutation)
 
-    def joinable_axes(self, shape: tuple[int, ...]) -> JoinableAxes | None:
+    def joinable_axes(self, shape: Shape) -> JoinableAxes | None:
         if all(shape[axis] == 1 for axis in self.axes):
             return None
         rank = len(shape)
@@ -122,7 +127,7 @@ class LogSoftmax(Operator):
         total = reduced(x, self.axes, True, f"{name}_sum", te.sum, lambda i: te.exp(shifted(i)))
         return (
             te.compute(
-                x.shape, lambda *i: shifted(i) - te.log(total[row(i, self.axes)]), name=name
+                shape_of(x), lambda *i: shifted(i) - te.log(total[row(i, self.axes)]), name=name
             ),
         )
 

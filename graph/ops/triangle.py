@@ -12,7 +12,7 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Floats, TensorType
-from .base import Operator, OperatorRole, check_arity, check_number, normal_axis, refuse
+from .base import Operator, OperatorRole, check_arity, check_number, normal_axis, refuse, shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Trilu(Operator):
             edge = row + self.diagonal
             return te.select(column >= edge if self.upper else column <= edge, x[indices], zero)
 
-        return (te.compute(x.shape, element, name=name),)
+        return (te.compute(shape_of(x), element, name=name),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,8 @@ class RunningTotal(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
+        if x.dims:
+            return (self._apart(x, name),)
         state = te.state(x.shape, x.dtype, name=name)
         axis, one = self.axis, list(x.shape)
         one[axis] = 1
@@ -109,6 +111,23 @@ class RunningTotal(Operator):
         later = te.compute(x.shape, step, name=f"{name}_step")
         return (te.scan(begun, later, state, axis=axis, reverse=self.reverse),)
 
+    def _apart(self, x: Tensor, name: str) -> Tensor:
+        """Each total on its own, where a run decides a size: a scan is of closed ones."""
+        r = te.reduce_axis(shape_of(x)[self.axis], name="r")
+
+        def element(*i: Expr) -> Expr:
+            here, source = i[self.axis], (*i[: self.axis], r, *i[self.axis + 1 :])
+            ahead = (r > here) if self.reverse else (r < here)
+            counted = ahead if self.exclusive else te.any_of(ahead, te.eq(r, here))
+            chosen = te.select(counted, x[source], te.const(self.start, x.dtype))
+            return self.reduce(chosen, r)
+
+        return te.compute(shape_of(x), element, name=name)
+
+    @abstractmethod
+    def reduce(self, element: Expr, axis: te.ReduceAxis) -> Expr:
+        """The total of all elements."""
+
 
 @dataclass(frozen=True, slots=True)
 class CumSum(RunningTotal):
@@ -122,6 +141,9 @@ class CumSum(RunningTotal):
     def add(self, total: Expr, element: Expr) -> Expr:
         return total + element
 
+    def reduce(self, element: Expr, axis: te.ReduceAxis) -> Expr:
+        return te.sum(element, axis=axis, dtype=element.dtype)
+
 
 @dataclass(frozen=True, slots=True)
 class CumProd(RunningTotal):
@@ -134,3 +156,6 @@ class CumProd(RunningTotal):
 
     def add(self, total: Expr, element: Expr) -> Expr:
         return total * element
+
+    def reduce(self, element: Expr, axis: te.ReduceAxis) -> Expr:
+        return te.prod(element, axis=axis, dtype=element.dtype)

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ...tir.expr import Expr
+from ...tir.sizes import closed_shape, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
-from .base import Layout, Operator, ReferenceWork, refuse
+from .base import Layout, Operator, ReferenceWork, refuse, shape_of
 
 T = TypeVar("T")
 
@@ -94,7 +95,7 @@ def check_spatial(operator: Operator, type_: TensorType, layout: Layout) -> tupl
     if type_.rank < 3:
         problem = f"expected batch, channels and at least one spatial axis, got {type_}"
         refuse(operator, problem, code="op-spatial-rank")
-    return tuple(type_.shape[axis] for axis in spatial_axes(layout, type_.rank))
+    return closed_shape(type_.shape[axis] for axis in spatial_axes(layout, type_.rank))
 
 
 def window_axes(
@@ -152,7 +153,7 @@ def windows_work(
     base: ReferenceWork, type_: TensorType, layout: Layout, axes: Sequence[Axis]
 ) -> ReferenceWork:
     """`base` with `windows_of` a tensor of `type_`, and a step for each tap of each window."""
-    outer = type_.shape[0] * type_.shape[channel_axis(layout, type_.rank)]
+    outer = largest(type_.shape[0] * type_.shape[channel_axis(layout, type_.rank)])
     padded = outer * math.prod(axis.padded for axis in axes)
     taps = outer * math.prod(axis.windows * axis.kernel for axis in axes)
     return ReferenceWork(base.held + padded, base.steps + padded + taps)
@@ -164,7 +165,7 @@ def pad_stage(x: Tensor, axes: Sequence[Axis], layout: Layout, fill: float, name
         return x
     rank = len(axes) + 2
     where = spatial_axes(layout, rank)
-    shape = list(x.shape)
+    shape = list(shape_of(x))
     for d, axis in zip(where, axes, strict=True):
         shape[d] = axis.padded
     value = te.const(fill, x.dtype)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...tir.sizes import Size
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode
 from ..ops.arithmetic import Add
@@ -98,7 +99,7 @@ def _spelled(graph: Graph) -> Iterator[_Spelled]:
             continue
         softmax, guard = _softmax(graph, makers, node.inputs[0])
         scores = _scores(graph, makers, softmax.inputs[0]) if softmax is not None else None
-        if softmax is None or scores is None or not graph.types[softmax.outputs[0]].elements:
+        if softmax is None or scores is None or graph.types[softmax.outputs[0]].elements == 0:
             continue
         inside = {*scores.inside, *guard, softmax.outputs[0], node.inputs[0], node.outputs[0]}
         inner = inside - {node.outputs[0]}
@@ -110,6 +111,8 @@ def _spelled(graph: Graph) -> Iterator[_Spelled]:
             continue
         last = _turned(graph, readers, node)
         mask, heads = scores.mask, graph.types[node.outputs[0]].shape[1]
+        if isinstance(heads, Size):
+            continue
         inside.add(last.outputs[0])
         yield _Spelled(last, frozenset(inside), parts, mask, heads, bool(guard), last is node)
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...tir.sizes import Size
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode, rebuilt
 from ..ops.arithmetic import Add, Mul
@@ -90,6 +91,8 @@ def _chain(
 
 def _affine(graph: Graph, node: GraphNode) -> ChannelAffine | None:
     """What `node` does per channel; None when it does something else."""
+    if not node.inputs:
+        return None
     x = graph.types[node.inputs[0]]
     if 0 in x.shape:
         return None
@@ -117,10 +120,13 @@ def _scale_or_shift(graph: Graph, node: GraphNode) -> ChannelAffine | None:
     aligned = (1,) * (x.rank - constant.rank) + constant.shape
     if any(size != 1 for axis, size in enumerate(aligned) if axis != 1):
         return None
-    numbers = np.broadcast_to(_doubles(graph, fixed[0]).reshape(-1), (x.shape[1],))
+    channels = x.shape[1]
+    if isinstance(channels, Size):
+        return None
+    numbers = np.broadcast_to(_doubles(graph, fixed[0]).reshape(-1), (channels,))
     if isinstance(node.op, Mul):
-        return ChannelAffine(node, value, numbers, np.zeros(x.shape[1]))
-    return ChannelAffine(node, value, np.ones(x.shape[1]), numbers)
+        return ChannelAffine(node, value, numbers, np.zeros(channels))
+    return ChannelAffine(node, value, np.ones(channels), numbers)
 
 
 def _doubles(graph: Graph, value: str) -> Doubles:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..ir.ir import Graph, GraphNode, rebuilt
+from ...tir.sizes import closed_shape
+from ..ir.at_sizes import has_sizes
+from ..ir.ir import Graph, GraphNode, RegionOperator, rebuilt
 from ..reference.reference import apply
 from ..types import Constant, Splat, TensorType, array_of, owned
 
@@ -28,7 +30,9 @@ class ConstantFolding:
         kept: list[GraphNode] = []
         budget, steps = self.max_bytes, self.max_steps
         for node in graph.nodes:
-            if not node.inputs or any(value not in constants for value in node.inputs):
+            known = node.inputs and all(value in constants for value in node.inputs)
+            regions = isinstance(node.op, RegionOperator)  # nobody knows how long they run
+            if regions or not known or has_sizes(node.op):
                 kept.append(node)
                 continue
             operands = tuple(constants[value] for value in node.inputs)
@@ -64,4 +68,4 @@ def _splat(
     if len(splats) != len(operands) or len(types) > 1:
         return None
     number = node.op.fold_splats(splats)
-    return None if number is None else Splat(number, types[0].dtype, types[0].shape)
+    return None if number is None else Splat(number, types[0].dtype, closed_shape(types[0].shape))

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...tir.sizes import closed
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode
 from ..ops.arithmetic import Add
@@ -127,7 +128,7 @@ def _write(builder: GraphBuilder, graph: Graph, one: _Merged) -> None:
         value = builder.add(Add(), value, joined([part.bias for part in one.parts]))
     batch, places, heads, depth = graph.types[node.inputs[0]].shape
     view = builder.add(Reshape((batch, places, 3 * heads, depth)), value)
-    placed = replace(op, key=Heads(heads), value=Heads(2 * heads))
+    placed = replace(op, key=Heads(closed(heads)), value=Heads(2 * closed(heads)))
     builder.add_node(
         GraphNode(placed, (view, view, view, *node.inputs[3:]), node.outputs, node.name)
     )

@@ -4,18 +4,16 @@ slices and scales.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ...tir.sizes import AnySize, exact_quotient
 from ..ir.ir import Graph, GraphNode
 from ..ops.arithmetic import Div, Mul
 from ..ops.attention import Heads
 from ..ops.movement import Reshape, Transpose
 from ..ops.slicing import Slice
-from ..types import array_of
-
-Shape = tuple[int, ...]
+from ..types import Shape, array_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class _Walk:
 
     value: str
     axes: tuple[tuple[str, ...], ...]
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, AnySize]
     first: int = 0
     scale: float = 1.0
 
@@ -97,6 +95,8 @@ class _Walk:
 
 def _before(graph: Graph, node: GraphNode, walk: _Walk, scaled: bool) -> _Walk | None:
     """What a node made `walk` of; None where it does more than move or scale."""
+    if not node.inputs:
+        return None
     source = node.inputs[0]
     shape = graph.types[source].shape
     match node.op:
@@ -121,9 +121,11 @@ def _grouped(walk: _Walk, shape: Shape) -> tuple[tuple[str, ...], ...] | None:
     axes: list[tuple[str, ...]] = []
     for size in shape:
         own: list[str] = []
-        while waiting and math.prod(walk.sizes[name] for name in own) < size:
+        held: AnySize = 1
+        while waiting and held != size and exact_quotient(size, held) not in (None, 0):
             own.append(waiting.pop(0))
-        if math.prod(walk.sizes[name] for name in own) != size:
+            held = held * walk.sizes[own[-1]]
+        if held != size:
             return None
         axes.append(tuple(own))
     return None if waiting else tuple(axes)
@@ -137,7 +139,8 @@ def _whole(walk: _Walk, source: str, op: Slice, shape: Shape) -> _Walk | None:
     (axis,) = cut
     names = walk.long(walk.axes[axis])
     depth = walk.sizes["d"] if names == ["h", "d"] else 1
-    if names not in (["h", "d"], ["h"]) or op.starts[axis] % depth or shape[axis] % depth:
+    whole, start = exact_quotient(shape[axis], depth), exact_quotient(op.starts[axis], depth)
+    if names not in (["h", "d"], ["h"]) or whole is None or not isinstance(start, int):
         return None
-    sizes = {**walk.sizes, "h": shape[axis] // depth}
-    return replace(walk, value=source, sizes=sizes, first=walk.first + op.starts[axis] // depth)
+    sizes = {**walk.sizes, "h": whole}
+    return replace(walk, value=source, sizes=sizes, first=walk.first + start)

@@ -73,7 +73,7 @@ def _joined(node: GraphNode, producers: dict[str, GraphNode]) -> GraphNode:
     """A node that also does what the one before it does, and reads that one's input, where there is
     such an operator: of two Reshapes, of two Transposes.
     """
-    before = producers.get(node.inputs[0])
+    before = producers.get(node.inputs[0]) if node.inputs else None
     if before is None or len(before.outputs) > 1:
         return node
     both = node.op.absorb(before.op)

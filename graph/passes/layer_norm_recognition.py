@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ...tir.sizes import closed_shape
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode, rebuilt
 from ..ops.arithmetic import Add, Div, Mul, Pow, Sub
@@ -147,7 +148,7 @@ def _write(builder: GraphBuilder, spelled: _Spelled, node: GraphNode) -> None:
     """Add the one operator in the place of `node`, the last of its nodes."""
     x = builder.types[spelled.source]
     scale = spelled.scale or builder.constant(
-        builder.fresh(f"{spelled.value}.scale"), Splat(1.0, x.dtype, x.shape[-1:])
+        builder.fresh(f"{spelled.value}.scale"), Splat(1.0, x.dtype, closed_shape(x.shape[-1:]))
     )
     kind = LayerNormalization if spelled.centred else RMSNormalization
     inputs = (spelled.source, scale, *([spelled.bias] if spelled.bias else []))

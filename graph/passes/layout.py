@@ -14,12 +14,14 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...tir.sizes import at_most, closed_shape, largest
 from ..ir.ir import Graph, GraphNode
 from ..ops.base import Operator, OperatorRole, Permutation
 from ..ops.movement import Identity, Reshape, Transpose, keeps_order, reshape_groups
 from ..ops.spatial import Spatial, is_spatial
 from ..types import (
     Array,
+    Shape,
     composed,
     inverse,
     owned,
@@ -27,7 +29,7 @@ from ..types import (
     permutation_to_last,
     permuted,
 )
-from .view_motion import Shape, ViewMotion, WaitingView, seen
+from .view_motion import ViewMotion, WaitingView, seen
 
 FEW_CHANNELS = 3  # of an image: moved last, they are too short for vectors
 
@@ -137,7 +139,8 @@ class _TransposeMotion(ViewMotion[PermutedView]):
         """Whether a value lies as in the model, with few channels, and would have to be moved."""
         shape = self.builder.types[view.base].shape
         moves = not keeps_order(shape, permutation_to_last(len(shape)))
-        return view.is_plain(shape) and shape[1] <= FEW_CHANNELS and moves
+        few = view.is_plain(shape) and at_most(shape[1], FEW_CHANNELS) is True
+        return few and moves
 
     def elementwise(self, node: GraphNode) -> None:
         """The same operation on permuted operands; constants are aligned with them."""
@@ -170,7 +173,7 @@ class _TransposeMotion(ViewMotion[PermutedView]):
         inputs = tuple(self.moved(value, inverse(permutation)) for value in node.inputs)
         self.emit(node, moved.operator, inputs, moved.permutation)
 
-    def reshape(self, node: GraphNode, shape: tuple[int, ...]) -> None:
+    def reshape(self, node: GraphNode, shape: Shape) -> None:
         """Split and join axes where they are now; those to be joined are brought together first."""
         view = self.view(node.inputs[0])
         base = self.builder.types[view.base].shape
@@ -193,7 +196,9 @@ class _TransposeMotion(ViewMotion[PermutedView]):
         weights: dict[Permutation, int] = {tuple(range(rank)): 0}
         for value in values:
             permutation = self.view(value).permutation
-            weights[permutation] = weights.get(permutation, 0) + self.graph.types[value].elements
+            weights[permutation] = weights.get(permutation, 0) + largest(
+                self.graph.types[value].elements
+            )
         plain = tuple(range(rank))
         return max(weights, key=lambda permutation: (weights[permutation], permutation != plain))
 
@@ -207,7 +212,7 @@ class _TransposeMotion(ViewMotion[PermutedView]):
         if permutation == tuple(range(rank)) or math.prod(constant.shape) == 1:
             return value
         full = (1,) * (rank - len(constant.shape)) + constant.shape
-        shape = permuted(full, permutation)
+        shape = closed_shape(permuted(full, permutation))
         lead = next(axis for axis, size in enumerate(shape) if size != 1)
         view = PermutedView(value, permutation)
         if view not in self.alignments:

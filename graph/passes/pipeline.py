@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
 from ...tir.errors import InternalError
-from ..ir.ir import Graph
+from ..ir.at_sizes import graph_at, usual_sizes
+from ..ir.ir import Graph, GraphNode, RegionOperator, has_regions, rebuilt
 from ..ir.verify import verify
 from ..ops.base import ReferenceWork
 from ..reference.compare import GraphDifference, compare
@@ -19,6 +20,7 @@ from .attention_recognition import AttentionRecognition
 from .batch_norm_folding import BatchNormFolding
 from .common_subexpressions import CommonSubexpressions
 from .constant_folding import ConstantFolding
+from .control_flow import ControlFlow
 from .dead_code import DeadCode
 from .gelu_recognition import GeluRecognition
 from .head_merging import HeadMerging
@@ -49,6 +51,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     ConstantFolding(),
     # what folding made a constant may change nothing: a mask of zeros
     IdentityRemoval(),
+    # needs constants; what it takes out of branches and loops goes through all that follows
+    ControlFlow(),
     # needs constant weights; before the layout moves channels away from axis 1
     BatchNormFolding(),
     # equal weights and shared subtrees, before the layout pass permutes each of them
@@ -122,9 +126,53 @@ def optimise(
     reports = []
     allowed = (check_limits() if limits is None else limits) if check else None
     for one in passes:
+        if isinstance(one, ControlFlow) and not has_regions(graph):
+            continue
         graph, report = _run(one, graph, allowed, seed)
         reports.append(report)
-    return graph, tuple(reports)
+    regions = _Regions(passes, allowed, seed)
+    graph = regions(graph)
+    return graph, (*reports, *regions.reports)
+
+
+class _Regions:
+    """Runs passes on the regions of a graph, each as a graph of its own."""
+
+    def __init__(
+        self, passes: tuple[GraphPass, ...], limits: ReferenceWork | None, seed: int
+    ) -> None:
+        self._passes = passes
+        self._limits = limits
+        self._seed = seed
+        self.reports: list[PassReport] = []
+
+    def __call__(self, graph: Graph) -> Graph:
+        nodes = [self._node(node) for node in graph.nodes]
+        return rebuilt(graph, nodes, graph.constants)
+
+    def _node(self, node: GraphNode) -> GraphNode:
+        op = node.op
+        if not isinstance(op, RegionOperator):
+            return node
+        found = []
+        for name, region in zip(op.region_names, op.regions, strict=True):
+            better, reports = optimise(
+                region,
+                self._passes,
+                check=self._limits is not None,
+                limits=self._limits,
+                seed=self._seed,
+            )
+            found.append(better)
+            where = f"{name} of '{node.name or node.outputs[0]}'"
+            self.reports += [
+                replace(report, name=f"{report.name} in {where}")
+                for report in reports
+                if report.verdict != "unchanged"
+            ]
+        if all(one is other for one, other in zip(found, op.regions, strict=True)):
+            return node
+        return replace(node, op=op.with_regions(tuple(found)))
 
 
 def _run(
@@ -143,7 +191,7 @@ def _run(
     began = time.perf_counter()
     if limits is not None and not problem:
         try:
-            comparison = compare(graph, after, seed=seed, limits=limits)
+            comparison = _compared(graph, after, seed, limits)
         except TooLarge as reason:
             problem = f"too large to compare: it {reason}"
         else:
@@ -153,6 +201,16 @@ def _run(
     took, checking = now - start, now - began
     report = PassReport(name, verdict, operators, took, comparison, problem, checking)
     return graph if verdict == "undone" else after, report
+
+
+def _compared(before: Graph, after: Graph, seed: int, limits: ReferenceWork) -> GraphDifference:
+    """The difference at the sizes that are usual, and where all are as small as can be."""
+    usual, least = usual_sizes(before), {dim: dim.low for dim in before.dims}
+    found = [
+        compare(graph_at(before, sizes), graph_at(after, sizes), seed=seed, limits=limits)
+        for sizes in ((usual, least) if least != usual else (usual,))
+    ]
+    return max(found, key=lambda one: (not one.equal, one.error))
 
 
 def _difference(comparison: GraphDifference) -> str:

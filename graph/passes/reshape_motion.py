@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...tir.sizes import AnySize, closed_shape
 from ..ir.ir import Graph, GraphNode
 from ..ir.views import is_view, storage
 from ..ops.base import Operator, OperatorRole
 from ..ops.movement import Reshape, reshape_groups
-from ..types import Array, owned
-from .view_motion import Shape, ViewMotion, WaitingView
+from ..types import Array, Shape, owned
+from .view_motion import ViewMotion, WaitingView
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class ReshapedView(WaitingView):
 
     def array(self, array: Array) -> Array:
         """The elements, densely stored."""
-        return owned(array.reshape(self.own))
+        return owned(array.reshape(closed_shape(self.own)))
 
 
 class _ReshapeMotion(ViewMotion[ReshapedView]):
@@ -129,7 +130,7 @@ def aligned(own: Shape, result: Shape, moved: Shape) -> Shape | None:
     ((3, 1), (2, 3, 4), (6, 4)) gives None, ((4,), (2, 3, 4), (6, 4)) gives (4,).
     """
     whole = (1,) * (len(result) - len(own)) + own
-    sizes = [1] * len(moved)
+    sizes: list[AnySize] = [1] * len(moved)
     for before, after in reshape_groups(result, moved):
         if all(whole[axis] == result[axis] for axis in before):
             for axis in after:

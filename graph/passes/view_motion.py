@@ -13,12 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, TypeVar
 
+from ...tir.sizes import closed_shape
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode, rebuilt
 from ..ops.base import Operator
-from ..types import Array, Constant, Splat
-
-Shape = tuple[int, ...]
+from ..types import Array, Constant, Shape, Splat
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +107,8 @@ class ViewMotion(ABC, Generic[V]):
 
 def seen(constant: Constant, shape: Shape, see: Callable[[Array], Array]) -> Constant:
     """A constant under a view that gives it `shape`: `see` of its elements; a splat stays one."""
-    return replace(constant, shape=shape) if isinstance(constant, Splat) else see(constant)
+    return (
+        replace(constant, shape=closed_shape(shape))
+        if isinstance(constant, Splat)
+        else see(constant)
+    )

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...tir.analysis.specialise import specialise
 from ...tir.dtype import FLOAT64, dtype
 from ...tir.expr import Const
 from ...tir.func import PrimFunc
@@ -25,8 +26,10 @@ from ...tir.number import integer_range
 from ...tir.reference.definitions import definitions
 from ...tir.reference.evaluate import evaluate as evaluate_function
 from ...tir.reference.evaluate import is_contraction
+from ...tir.sizes import closed_shape, shape_in
 from ...tir.visit import transform
-from ..ir.ir import Graph, make_graph
+from ..ir.at_sizes import graph_at, node_at, usual_sizes
+from ..ir.ir import Graph, GraphNode, make_graph
 from ..kernels.groups import FusionGroup
 from ..ops.base import ReferenceWork
 from ..reference.compare import ALLOWED_FLOAT64, ROUNDINGS, half_last_place, relative_error
@@ -50,7 +53,8 @@ class FunctionChecker:
 
     def __init__(self, graph: Graph, *, seed: int = 0) -> None:
         """For kernels of groups of `graph`. seed: of the data."""
-        self._graph = graph
+        self._sizes = usual_sizes(graph)
+        self._graph = graph_at(graph, self._sizes)
         self._seed = seed
         self.verdicts: dict[str, str] = {}
 
@@ -74,8 +78,8 @@ class FunctionChecker:
 
     def _verdict(self, part: KernelChoice) -> str:
         try:
-            check_within(effort(part.group.nodes, self._graph.types), check_limits())
-            check_within(_effort_of(part.kernel.func), check_limits())
+            check_within(effort(self._nodes(part), self._graph.types), check_limits())
+            check_within(_effort_of(self._function(part)), check_limits())
         except TooLarge:
             return UNCHECKED
         rng = np.random.default_rng(self._seed)
@@ -91,6 +95,15 @@ class FunctionChecker:
                 break
         return "equal"
 
+    def _nodes(self, part: KernelChoice) -> list[GraphNode]:
+        """What the kernel stands for, at the sizes of the check."""
+        return [node_at(node, self._sizes) for node in part.group.nodes]
+
+    def _function(self, part: KernelChoice) -> PrimFunc:
+        """The function at the sizes of the check."""
+        func, sizes = part.kernel.func, shape_in(part.kernel.sizes, self._sizes)
+        return specialise(func, dict(zip(func.dims, sizes, strict=True)))
+
     def _differences(
         self, part: KernelChoice, rng: np.random.Generator, positive: bool
     ) -> tuple[list[tuple[float, float]], bool]:
@@ -102,8 +115,8 @@ class FunctionChecker:
         scalars = {v: graph.constants[v] for v, operand in operands.items() if operand.scalar}
         drawn = {v: _draw(rng, graph.types[v], positive) for v in operands if v not in scalars}
         types = {value: graph.types[value] for value in drawn}
-        alone = make_graph(graph.name, types, group.outputs, group.nodes, scalars)
-        func, arrays = part.kernel.func, list(drawn.values())
+        alone = make_graph(graph.name, types, group.outputs, self._nodes(part), scalars)
+        func, arrays = self._function(part), list(drawn.values())
         with np.errstate(all="ignore"):
             wanted = list(evaluate(alone, drawn).values())
             found = _results(func, arrays, len(wanted))
@@ -164,15 +177,15 @@ def _is_rounded(value: float) -> bool:
 
 def _draw(rng: np.random.Generator, type_: TensorType, positive: bool) -> Array:
     """Random elements of a type, as that type holds them."""
-    kind = dtype(type_.dtype)
+    kind, shape = dtype(type_.dtype), closed_shape(type_.shape)
     if kind.is_float:
-        numbers = rng.standard_normal(type_.shape, np.float64 if kind.bits == 64 else np.float32)
+        numbers = rng.standard_normal(shape, np.float64 if kind.bits == 64 else np.float32)
         drawn: Array = (np.abs(numbers) if positive else numbers).astype(kind.numpy, copy=False)
         return drawn
     low, high = integer_range(kind)
     least = max(low, 0 if positive else -_SMALL)
-    array = rng.integers(least, min(high, _SMALL), type_.shape, endpoint=True)
+    array = rng.integers(least, min(high, _SMALL), shape, endpoint=True)
     if not positive and not kind.is_bool:
-        wide = rng.integers(low, high, type_.shape, kind.numpy, endpoint=True)
-        array = np.where(rng.integers(0, 8, type_.shape) == 0, wide, array)
+        wide = rng.integers(low, high, shape, kind.numpy, endpoint=True)
+        array = np.where(rng.integers(0, 8, shape) == 0, wide, array)
     return array.astype(kind.numpy)

@@ -15,6 +15,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ...tir.errors import IRError
+from ...tir.sizes import SizeError
+from ..errors import ModelError
 from ..ir.ir import Graph
 from ..kernels.algorithms import ALGORITHMS, Algorithm
 from ..kernels.collapse import collapsed
@@ -144,12 +147,30 @@ def _versions(graph: Graph, group: FusionGroup, pricer: Pricer) -> Iterator[Kern
     if not any(algorithm.gpu for algorithm, _ in found):
         yield _direct(graph, group, pricer)
     for algorithm, other in found:
-        yield KernelChoice(
-            FusionGroup(group.nodes, algorithm.name), other, values, pricer.kernel(other)
-        )
+        yield _choice(FusionGroup(group.nodes, algorithm.name), other, values, pricer)
 
 
 def _direct(graph: Graph, group: FusionGroup, pricer: Pricer) -> KernelChoice:
     fused, values = fused_kernel_of(graph, group)
     small = collapsed(fused)
-    return KernelChoice(group, small, values, pricer.kernel(small))
+    return _choice(group, small, values, pricer)
+
+
+def _choice(
+    group: FusionGroup, fused: FusedKernel, values: tuple[str, ...], pricer: Pricer
+) -> KernelChoice:
+    """Raises: ModelError where a kernel of the group needs a number that a run decides."""
+    try:
+        return KernelChoice(group, fused, values, pricer.kernel(fused))
+    except SizeError as error:
+        problem = error.message
+    except IRError as error:
+        if error.code != "te-dim-data":
+            raise
+        problem = error.message
+    raise ModelError(
+        f"plan: {group.title} ({group.label}) has no kernel for sizes that a run "
+        f"decides: {problem}",
+        code="plan-open-size",
+        hints=("shapes={...} gives a size that is a number.",),
+    )

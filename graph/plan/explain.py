@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...tir.program.program import Copy
+from ...tir.program.program import Copy, actions
 from ..ir.ir import Graph, megabytes
 from ..ir.views import is_view, storage
 from ..kernels.algorithms import ALGORITHMS
 from ..ops.base import OperatorRole
 from .choose import GroupDecision, KernelChoice
+from .explain_flow import flow_lines
 from .plan import Planned, rounding_more
 
 
@@ -19,7 +20,7 @@ def explain(planned: Planned) -> tuple[str, ...]:
 
 
 def _lines(planned: Planned) -> Iterator[str]:
-    graph, program = planned.graph, planned.lowered.program
+    graph, program = planned.flat.graph, planned.lowered.program
     yield from (f"pass {report}" for report in planned.passes)
     if planned.checker is not None:
         yield str(planned.checker)
@@ -31,7 +32,7 @@ def _lines(planned: Planned) -> Iterator[str]:
         for part in decision.chosen.parts
         if len(part.group.nodes) > 1
     ]
-    copies = [step for step in program.body if isinstance(step, Copy)]
+    copies = [step for step in actions(program.body) if isinstance(step, Copy)]
     yield (
         f"{len(graph.nodes)} nodes: {len(program.launches)} launches of "
         f"{len(program.functions)} functions, {sum(len(group.nodes) for group in fused)} nodes "
@@ -50,8 +51,10 @@ def _lines(planned: Planned) -> Iterator[str]:
         yield f"view: {node.title} is '{node.inputs[0]}' under another shape"
     yield from _moves(planned)
     for copy in copies:
-        output = program.outputs[copy.target.position].name
-        yield f"copy: {megabytes(copy.source.bytes)} to output '{output}'"
+        if copy.target.space == "output":
+            output = program.outputs[copy.target.position].name
+            yield f"copy: {megabytes(copy.source.bytes)} to output '{output}'"
+    yield from flow_lines(planned.flat.block, program)
     yield from str(planned.lowered.plan).splitlines()
 
 
@@ -80,16 +83,17 @@ def _moves(planned: Planned) -> Iterator[str]:
     """A line for each kernel that computes nothing: what it stores, what that costs, who wants
     it.
     """
-    graph, roots = planned.graph, storage(planned.graph)
+    graph, roots = planned.flat.graph, storage(planned.flat.graph)
     names: dict[str, list[str]] = {}
     for value, root in roots.items():
         names.setdefault(root, []).append(value)
     for part in (part for decision in planned.decisions for part in decision.chosen.parts):
         stored = part.group.outputs[0]
-        if graph.types[stored].elements and _only_moves(part):
+        if graph.types[stored].elements != 0 and _only_moves(part):
             yield (
                 f"moves: {part.group.nodes[-1].title}: {megabytes(graph.types[stored].bytes)}, "
-                f"{part.kernel.price}; because {_wanted(graph, names[stored])}"
+                f"{part.kernel.price}; because "
+                f"{_wanted(graph, planned.flat.outputs, names[stored])}"
             )
 
 
@@ -97,16 +101,18 @@ def _only_moves(part: KernelChoice) -> bool:
     return all(node.op.role is OperatorRole.MOVEMENT for node in part.group.nodes)
 
 
-def _wanted(graph: Graph, names: list[str]) -> str:
+def _wanted(graph: Graph, outputs: tuple[str, ...], names: list[str]) -> str:
     """Who needs the elements of a value, which has several names, together in their order."""
     for name in names:
-        if name in graph.outputs:
+        if name in outputs:
             return f"'{name}' is an output of the model"
     users = [
         node.title
         for node in graph.nodes
         if not is_view(node, graph.types) and not set(names).isdisjoint(node.inputs)
     ]
+    if not users and not set(names).isdisjoint(graph.outputs):
+        return "a branch or a loop takes it"
     if not users:
         return "no pass removed it, though nobody reads it"
     others = f" and {len(users) - 1} more nodes read" if len(users) > 1 else " reads"

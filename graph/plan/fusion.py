@@ -66,9 +66,13 @@ class Fusion:
     misses: tuple[MissedFusion, ...]
 
 
-def fuse(graph: Graph, most_nodes: int = MOST_NODES) -> Fusion:
-    """Group the nodes of a graph; `most_nodes` bounds a group."""
-    return _Fuser(graph, most_nodes).run()
+def fuse(
+    graph: Graph, most_nodes: int = MOST_NODES, outputs: tuple[str, ...] | None = None
+) -> Fusion:
+    """Group the nodes of a graph; `most_nodes` bounds a group. outputs: of the model, where the
+    graph gives more: what branches and loops need in memory.
+    """
+    return _Fuser(graph, most_nodes, graph.outputs if outputs is None else outputs).run()
 
 
 def ordered(graph: Graph, groups: tuple[FusionGroup, ...]) -> tuple[FusionGroup, ...]:
@@ -98,8 +102,9 @@ def ordered(graph: Graph, groups: tuple[FusionGroup, ...]) -> tuple[FusionGroup,
 
 
 class _Fuser:
-    def __init__(self, graph: Graph, most_nodes: int) -> None:
+    def __init__(self, graph: Graph, most_nodes: int, outputs: tuple[str, ...]) -> None:
         self.graph = graph
+        self.outputs = frozenset(outputs)
         self.most_nodes = most_nodes
         several = (v for node in graph.nodes if len(node.outputs) > 1 for v in node.outputs)
         # values that are stored, whoever reads them
@@ -275,6 +280,11 @@ class _Fuser:
             return miss(
                 f"{producer.op.title} computes {len(producer.outputs)} values and stores them all",
                 f"let {node.op.title} read what one with a single output computes",
+            )
+        if value in self.stored - self.outputs:
+            return miss(
+                f"'{value}' is read within a branch or a loop, or given by one, and must be stored",
+                f"let {node.op.title} stand where {producer.op.title} does",
             )
         if value in self.stored:
             return miss(

@@ -17,6 +17,7 @@ from ..kernels.algorithms import ALGORITHMS, ROUNDING_MORE
 from ..passes.pipeline import PIPELINE, STRICT_PIPELINE, GraphPass, PassReport, optimise
 from .check_functions import FunctionChecker
 from .choose import GroupDecision, KernelChoice, choose, chosen_parts, taken_apart, without
+from .flatten import FlatModel, flatten
 from .fusion import Fusion, fuse
 from .lowering import LoweredModel, lower
 from .pricing import Pricer
@@ -26,7 +27,8 @@ from .pricing import Pricer
 class Planned:
     """A model, planned.
 
-    imported: as it was read; graph: after the passes; passes: what each did. decisions: for each
+    imported: as it was read; graph: after the passes; passes: what each did. flat: the graph
+    without regions, which is what is fused, chosen and lowered. decisions: for each
     group of the fusion, what was priced and what was taken. checker: what compared the kernels'
     functions with their operators, None where nobody asked. notes: what was taken apart, and why.
     seconds: what each stage took.
@@ -34,6 +36,7 @@ class Planned:
 
     imported: Graph
     graph: Graph
+    flat: FlatModel
     passes: tuple[PassReport, ...]
     fusion: Fusion
     decisions: tuple[GroupDecision, ...]
@@ -67,17 +70,29 @@ def plan_model(
     pipeline = STRICT_PIPELINE if strict else PIPELINE
     graph, reports = optimise(imported, pipeline if passes is None else passes, check=check)
     clock.lap("passes", [("check of passes", report.check_seconds) for report in reports])
-    fusion = fuse(graph)
+    model = flatten(graph)
+    flat = model.graph
+    fusion = fuse(flat, outputs=model.outputs)
     pricer = Pricer(target, source, strict=strict, tolerance=tolerance)
-    decisions = choose(graph, fusion.groups, pricer)
+    decisions = choose(flat, fusion.groups, pricer)
     clock.lap("choose")
-    checker = FunctionChecker(graph) if check else None
-    decisions, notes = _checked(graph, decisions, pricer, checker)
+    checker = FunctionChecker(flat) if check else None
+    decisions, notes = _checked(flat, decisions, pricer, checker)
     clock.lap("check of functions")
-    lowered = lower(graph, chosen_parts(graph, decisions))
+    lowered = lower(model, chosen_parts(flat, decisions))
     clock.lap("plan")
     return Planned(
-        imported, graph, reports, fusion, decisions, lowered, pricer, checker, notes, clock.laps
+        imported,
+        graph,
+        model,
+        reports,
+        fusion,
+        decisions,
+        lowered,
+        pricer,
+        checker,
+        notes,
+        clock.laps,
     )
 
 
@@ -130,7 +145,7 @@ def apart(planned: Planned, functions: Sequence[str]) -> Planned:
         elif all(map(_is_single, bad)):
             return planned
         else:
-            single = taken_apart(planned.graph, decision.group, planned.pricer)
+            single = taken_apart(planned.flat.graph, decision.group, planned.pricer)
             decisions.append(replace(decision, chosen=single))
     return _decided(planned, decisions)
 
@@ -165,6 +180,7 @@ def closer(planned: Planned) -> Planned:
 
 
 def _decided(planned: Planned, decisions: Sequence[GroupDecision]) -> Planned:
-    checked, notes = _checked(planned.graph, decisions, planned.pricer, planned.checker)
-    lowered = lower(planned.graph, chosen_parts(planned.graph, checked))
+    flat = planned.flat.graph
+    checked, notes = _checked(flat, decisions, planned.pricer, planned.checker)
+    lowered = lower(planned.flat, chosen_parts(flat, checked))
     return replace(planned, decisions=checked, lowered=lowered, notes=(*planned.notes, *notes))

@@ -7,12 +7,14 @@ there is nothing else, and is scheduled in a plainer way then.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...driver.check.ways import REFUSALS
 from ...schedule.estimate import estimate
 from ...schedule.source import ScheduleSource
+from ...tir.analysis.specialise import specialise
 from ...tir.func import PrimFunc
+from ...tir.sizes import AnySize, size_of
 from ...tir.target.target import Target
 from ...tir.text.canonical import workload_key
 from ..kernels.express import express
@@ -43,11 +45,12 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class PricedKernel:
-    """The function of a fused kernel, its workload key and its price."""
+    """The function of a fused kernel, its workload key, its price, and what its dims are."""
 
     func: PrimFunc
     key: str
     price: Price
+    sizes: tuple[AnySize, ...] = ()
 
 
 class Pricer:
@@ -80,12 +83,14 @@ class Pricer:
             key = workload_key(func)
             if key not in self._by_key:
                 self._by_key[key] = PricedKernel(func, key, self._price(func))
-            self._kernels[fused] = self._by_key[key]
+            sizes = tuple(map(size_of, func.dims))
+            self._kernels[fused] = replace(self._by_key[key], sizes=sizes)
         return self._kernels[fused]
 
     def _price(self, func: PrimFunc) -> Price:
         measured = self.source.seconds(func, self.target) if self.source is not None else None
+        usual = specialise(func, {dim: dim.usual for dim in func.dims})
         try:
-            return Price(estimate(func, self.target, strict=self.strict), measured)
+            return Price(estimate(usual, self.target, strict=self.strict), measured)
         except REFUSALS as error:
             return Price(math.inf, measured, f"{error.message} [{error.code}]")

@@ -19,6 +19,7 @@ from ..ir.ir import Graph
 from ..options import check_tolerance
 from ..passes.pipeline import optimise
 from .choose import choose
+from .flatten import flatten
 from .fusion import fuse
 from .plan import plan_model
 from .pricing import Pricer
@@ -106,7 +107,8 @@ def model_tasks(
     Raises: ModelError, TargetError.
     """
     check_tolerance(tolerance, strict=False)
-    graph, _ = optimise(_imported(model, shapes), check=False)
+    optimised, _ = optimise(_imported(model, shapes), check=False)
+    graph = flatten(optimised).graph
     found: dict[str, ModelTask] = {}
     pricer = Pricer(resolve_target(target), tolerance=tolerance)
     decisions = choose(graph, fuse(graph).groups, pricer)

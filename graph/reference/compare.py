@@ -24,14 +24,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...tir.sizes import closed_shape
 from ..ir.ir import Graph, GraphNode, make_graph
 from ..ops.base import Operator, ReferenceWork
 from ..types import Array, Constant, TensorType, array_of, bits_of
-from .effort import check_within, effort
-from .reference import computed
+from .effort import check_limits, check_within, effort
+from .reference import StepBudget, computed
 
 ROUNDINGS = 8  # halves of a last place: a constant that is folded step by step has some
 ALLOWED_FLOAT64 = 1e-11  # of the largest element: sums in another order
+_MOST_RUNS = 1 << 14  # of regions
 _PIECE = 1 << 20  # elements that are compared at a time
 
 
@@ -242,10 +244,11 @@ def _feeds(before: Graph, after: Graph, region: Region, seed: int) -> dict[str, 
 
 
 def _random(type_: TensorType, generator: np.random.Generator) -> Array:
+    shape = closed_shape(type_.shape)
     if type_.is_float:
-        return generator.standard_normal(type_.shape)
+        return generator.standard_normal(shape)
     high = 2 if type_.dtype == "bool" else 100
-    return generator.integers(0, high, type_.shape).astype(type_.dtype)
+    return generator.integers(0, high, shape).astype(type_.dtype)
 
 
 def _errors(
@@ -275,7 +278,10 @@ def _values(side: _Side, feeds: dict[str, Array], names: list[str]) -> Iterator[
         if name in graph.types and name not in graph.constants
     }
     part = make_graph(graph.name, inputs, names, side.nodes, graph.constants)
-    return computed(part, {name: feeds[name] for name in inputs}, names, dtype="float64")
+    given = {name: feeds[name] for name in inputs}
+    # random data may tell a loop to run for ever
+    budget = StepBudget(check_limits().steps, _MOST_RUNS)
+    return computed(part, given, names, dtype="float64", budget=budget)
 
 
 def relative_error(expected: Array, got: Array) -> float:

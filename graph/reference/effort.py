@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...runtime.machine.memory import process_memory
+from ...tir.sizes import largest
 from ..ir.ir import GraphNode
 from ..ops.base import ReferenceWork
 from ..types import TensorType
@@ -29,10 +30,10 @@ def effort(nodes: Iterable[GraphNode], types: Mapping[str, TensorType]) -> Refer
     for node in nodes:
         own = (*node.inputs, *node.outputs)
         work = node.op.work(tuple(types[value] for value in node.inputs))
-        besides = max(besides, work.held - sum(types[value].elements for value in own))
+        besides = max(besides, work.held - sum(largest(types[value].elements) for value in own))
         steps += work.steps
         values.update(own)
-    return ReferenceWork(sum(types[value].elements for value in values) + besides, steps)
+    return ReferenceWork(sum(largest(types[value].elements) for value in values) + besides, steps)
 
 
 def check_limits() -> ReferenceWork:

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir.ir import Graph
+from ..ir.ir import Graph, RegionOperator
 from ..types import Array
 from .effort import TooLarge, check_limits, check_within, effort
-from .reference import evaluate
+from .reference import StepBudget, evaluate
+
+# of loops that data end: some seconds where all is work, one where the bodies are small
+_OPEN_STEPS, _OPEN_RUNS = 1 << 31, 1 << 13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,20 +34,48 @@ class ModelOracle:
         with np.errstate(all="ignore"):
             return evaluate(self.graph, inputs, dtype=dtype)
 
+    def why_not_run(self, inputs: Mapping[str, Array]) -> str | None:
+        """Why no engine is run on these inputs: a loop does not end on them, or so late that nobody
+        waits for it. None: it may be.
+        """
+        if not _is_open(self.graph):
+            return None
+        try:
+            for dtype in ("float64", None):
+                with np.errstate(all="ignore"):
+                    evaluate(
+                        self.graph, inputs, dtype=dtype, budget=StepBudget(_OPEN_STEPS, _OPEN_RUNS)
+                    )
+        except TooLarge as reason:
+            return f"the model {reason}"
+        return None
+
     @property
     def decides(self) -> bool:
         """Whether an operator makes a great difference of a small one: it says so, or makes of
         floats that are computed what is none (a comparison, the place of the largest).
         """
-        types, constants = self.graph.types, self.graph.constants
-        return any(
-            node.op.decides
-            or (
-                any(types[v].is_float and v not in constants for v in node.inputs)
-                and not all(types[v].is_float for v in node.outputs)
-            )
-            for node in self.graph.nodes
+        return _decides(self.graph)
+
+
+def _decides(graph: Graph) -> bool:
+    types, constants = graph.types, graph.constants
+    return any(
+        any(map(_decides, node.op.regions))
+        if isinstance(node.op, RegionOperator)
+        else node.op.decides
+        or (
+            any(types[v].is_float and v not in constants for v in node.inputs)
+            and not all(types[v].is_float for v in node.outputs)
         )
+        for node in graph.nodes
+    )
+
+
+def _is_open(graph: Graph) -> bool:
+    """Whether data decide how often a loop runs."""
+    operators = (node.op for node in graph.nodes if isinstance(node.op, RegionOperator))
+    return any(op.is_open or any(map(_is_open, op.regions)) for op in operators)
 
 
 def model_oracle(graph: Graph) -> ModelOracle | str:

@@ -1,16 +1,42 @@
-"""Evaluate a Graph with NumPy, node by node: the oracle, which shares no code with kernels."""
+"""Evaluate a Graph with NumPy, node by node: the oracle, which shares no code with kernels. Regions
+of branches and loops are evaluated as often as their data say.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from ...tir.dim import Dim
+from ...tir.sizes import Size
 from ..errors import ModelError
-from ..ir.ir import Graph
+from ..ir.at_sizes import graph_at
+from ..ir.ir import Evaluate, Graph, RegionOperator
 from ..ops.base import Operator
 from ..types import Array, TensorType, array_of
+from .effort import TooLarge, effort
+
+
+class StepBudget:
+    """How many steps regions may take together, and how many of them may run, since each takes some
+    time however small it is: a loop goes on for as long as its data say.
+    """
+
+    def __init__(self, steps: int, runs: int) -> None:
+        self._left = steps
+        self._runs = runs
+        self._costs: dict[Graph, int] = {}
+
+    def spend(self, region: Graph) -> None:
+        """A region is evaluated. Raises: TooLarge where that is too much."""
+        if region not in self._costs:
+            self._costs[region] = effort(region.nodes, region.types).steps
+        self._left -= self._costs[region]
+        self._runs -= 1
+        if min(self._left, self._runs) < 0:
+            raise TooLarge("has loops that go on for longer than a check may take")
 
 
 def evaluate(
@@ -19,6 +45,7 @@ def evaluate(
     *,
     dtype: str | None = "float64",
     values: Iterable[str] | None = None,
+    budget: StepBudget | None = None,
 ) -> dict[str, Array]:
     """The model's outputs, or the named `values`, as NumPy computes them.
 
@@ -26,15 +53,21 @@ def evaluate(
     dtype: the precision of every floating-point value, "float64" or "float32"; None keeps each as
     the graph has it.
     values: names of any values of the graph. What is not asked for is dropped after its last use.
-    Raises: ModelError for inputs or values that are missing, unknown or of another shape.
+    budget: of branches and loops; None: as many steps as their data say.
+    Raises: ModelError for inputs or values that are missing, unknown or of another shape; TooLarge.
     """
     wanted = tuple(graph.outputs if values is None else values)
-    found = dict(computed(graph, inputs, wanted, dtype=dtype))
+    found = dict(computed(graph, inputs, wanted, dtype=dtype, budget=budget))
     return {name: found[name] for name in wanted}
 
 
 def computed(
-    graph: Graph, inputs: Mapping[str, Array], wanted: Iterable[str], *, dtype: str | None
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    wanted: Iterable[str],
+    *,
+    dtype: str | None,
+    budget: StepBudget | None = None,
 ) -> Iterator[tuple[str, Array]]:
     """The wanted values with their names, each as soon as NumPy has computed it; for the rest like
     `evaluate`. What the reader drops and no node needs any more takes no memory.
@@ -44,6 +77,7 @@ def computed(
         raise ModelError(
             f"evaluate: graph '{graph.name}' has no value '{unknown[0]}'.", code="evaluate-value"
         )
+    graph = graph_at(graph, _sizes(graph, inputs))
     _check_inputs(graph, inputs)
     known = {name: _cast(inputs[name], graph.types[name], dtype) for name in graph.inputs}
     uses = Counter(value for node in graph.nodes for value in node.inputs)
@@ -59,7 +93,10 @@ def computed(
             yield name, read(name)
     for node in graph.nodes:
         arrays = [read(value) for value in node.inputs]
-        results = apply(node.op if dtype is None else node.op.at_precision(dtype), *arrays)
+        if isinstance(node.op, RegionOperator):
+            results = node.op.run(arrays, _evaluating(dtype, budget))
+        else:
+            results = apply(node.op if dtype is None else node.op.at_precision(dtype), *arrays)
         del arrays
         known.update(zip(node.outputs, results, strict=True))
         del results
@@ -72,10 +109,34 @@ def computed(
         del ready
 
 
+def _evaluating(dtype: str | None, budget: StepBudget | None) -> Evaluate:
+    """What evaluates regions."""
+
+    def run(region: Graph, arrays: Sequence[Array]) -> Sequence[Array]:
+        if budget is not None:
+            budget.spend(region)
+        inputs = dict(zip(region.inputs, arrays, strict=True))
+        found = evaluate(region, inputs, dtype=dtype, budget=budget)
+        return [found[name] for name in region.outputs]
+
+    return run
+
+
 def apply(op: Operator, *arrays: Array) -> tuple[Array, ...]:
     """The outputs of one operator. What has no value, the root of -1, is NaN; nobody is warned."""
     with np.errstate(all="ignore"):
         return op.reference(*arrays)
+
+
+def _sizes(graph: Graph, inputs: Mapping[str, Array]) -> dict[Dim, int]:
+    """The sizes that the inputs tell; of what none tells the least one."""
+    found = {dim: dim.low for dim in graph.dims}
+    for name in reversed(graph.inputs):
+        shape = inputs[name].shape if name in inputs else ()
+        for size, number in zip(graph.types[name].shape, shape, strict=False):
+            if isinstance(size, Size) and size.dim is not None:
+                found[size.dim] = number
+    return found
 
 
 def _check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> None:

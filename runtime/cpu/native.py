@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 
-from ...codegen.artifact import Artifact, Entry
+from ...codegen.artifact import Artifact, Entry, ToldSize
 from ..arrays import Array, memory
 from ..kernel_code import Code
 from ..machine.host import default_threads
-from ..toolchain.library import Library, Pointer, SharedObject, ffi
+from ..toolchain.library import Library, LibraryError, Pointer, SharedObject, ffi
 from .pages import side_by_side
 from .pool import pool_run
 from .workspace import ScratchMemory, workspace
@@ -34,8 +34,20 @@ class NativeEntry:
         self._entry = entry
         names = [parameter.name for parameter in entry.parameters]
         self._free = tuple(index for index, name in enumerate(names) if name not in fixed)
-        self._sizes = [(self._free.index(size.parameter), size.axis) for size in entry.sizes]
+        self._sizes = [self._place(size) for size in entry.sizes]
         self._pointers = [memory(fixed[name]) if name in fixed else ffi.NULL for name in names]
+
+    def _place(self, size: ToldSize | int) -> tuple[int, int] | int:
+        """Which array of a call tells a size, and which axis of it; a number where it is known."""
+        if isinstance(size, int):
+            return size
+        if size.parameter is None:
+            raise LibraryError(
+                f"library: no array of '{self._entry.symbol}' tells its size '{size.dim.name}'; "
+                "expected an entry at sizes that are known.",
+                code="library-size",
+            )
+        return self._free.index(size.parameter), size.axis
 
     def workspace_bytes(self, threads: int) -> int:
         """Bytes of scratch memory of a run on `threads` threads."""
@@ -61,8 +73,9 @@ class NativeEntry:
         pointers = self._pointers.copy()
         for index, array in zip(self._free, arrays, strict=True):
             pointers[index] = memory(array)
-        for index, axis in self._sizes:
-            pointers.append(ffi.cast(_POINTER, arrays[index].shape[axis]))
+        for place in self._sizes:
+            size = place if isinstance(place, int) else arrays[place[0]].shape[place[1]]
+            pointers.append(ffi.cast(_POINTER, size))
         return pointers
 
 
@@ -95,7 +108,7 @@ class NativeCode(Code):
         Raises: TargetError where this machine lacks the instruction set; LibraryError.
         """
         kept = [p for p in artifact.parameters if p.role in ("constant", "prepared")]
-        arrays = side_by_side([(p.shape, p.dtype.numpy) for p in kept])
+        arrays = side_by_side([(p.largest_shape, p.dtype.numpy) for p in kept])
         fixed = {p.name: array for p, array in zip(kept, arrays, strict=True)}
         for parameter in kept:
             # nobody reads what `prepare` leaves out, but it is kept

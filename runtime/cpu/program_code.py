@@ -6,13 +6,18 @@ takes. Frames share code and constants and may run at the same time, each in one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
 from ...codegen.program_artifact import ProgramArtifact
-from ...tir.program.program import Copy, Launch, Slice, Step, Sync
+from ...tir.dim import Dim
+from ...tir.program.flow import Iterations, Taken, taken
+from ...tir.program.program import Action, Copy, KeepLargest, Launch, Slice, WriteIteration, actions
+from ...tir.program.steps_at import slice_at
+from ...tir.sizes import Size, shape_in
 from ..arrays import ALIGNMENT, Array, empty_aligned, memory
 from ..index_checks import check_indices
 from ..machine.host import default_threads
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 _CHARS = ffi.typeof("char *")
 _POINTERS = ffi.typeof("void *[]")
 _WORDS = ffi.typeof("uint64_t *")
+_POINTER = ffi.typeof("void *")
+_OUTSIDE: Iterations = {}  # of all loops
 
 
 class NativeProgram:
@@ -74,7 +81,10 @@ class CpuFrame:
         self._fence = -(-fence // ALIGNMENT) * ALIGNMENT
         artifact = program.artifact
         self._outputs_at = len(artifact.inputs) + len(program.pointers)
-        self._scratch_at = self._outputs_at + len(artifact.outputs)
+        self._sizes_at = self._outputs_at + len(artifact.outputs)
+        self._scratch_at = self._sizes_at + len(artifact.dims)
+        self._told = told(artifact)
+        self._sizes = dict.fromkeys(artifact.dims, 0)
         self._arguments = ffi.new(_POINTERS, self._scratch_at + 1)
         for position, pointer in enumerate(program.pointers, len(artifact.inputs)):
             self._arguments[position] = pointer
@@ -88,6 +98,10 @@ class CpuFrame:
             arguments[position] = memory(array)
         for position, array in enumerate(outputs, self._outputs_at):
             arguments[position] = memory(array)
+        for dim, (number, axis) in self._told.items():
+            self._sizes[dim] = inputs[number].shape[axis]
+        for position, size in enumerate(self._sizes.values(), self._sizes_at):
+            arguments[position] = ffi.cast(_POINTER, size)
 
     def run(self, threads: int) -> int:
         """Run on the arrays pointed to; how many threads took part.
@@ -105,8 +119,12 @@ class CpuFrame:
         """Time each step alone on the arrays pointed to, and the whole run."""
         from ..model.profile import profile_steps  # a run needs no clock
 
-        name, steps = self.program.artifact.name, self.steps(threads)
-        return profile_steps(name, steps, lambda: self.run(threads), threads, rounds)
+        artifact, steps = self.program.artifact, self.steps(threads)
+
+        def run() -> Iterator[Taken]:
+            return taken(artifact.body, self)
+
+        return profile_steps(artifact.name, steps, run, lambda: self.run(threads), threads, rounds)
 
     @property
     def scratch(self) -> Array:
@@ -120,36 +138,62 @@ class CpuFrame:
         whole = np.frombuffer(ffi.buffer(self._scratch.pointer, self._scratch.size), np.uint8)
         return whole[: self._fence], whole[whole.size - self._fence :]
 
-    def steps(self, threads: int) -> list[tuple[Step, Callable[[], object]]]:
-        """Each step of the program as a call of its own, on the arrays pointed to."""
+    def steps(self, threads: int) -> list[tuple[Action, Callable[[Iterations], object]]]:
+        """Each step that reads and writes as a call of its own, on the arrays pointed to, given the
+        iterations of the loops around it.
+        """
         self._enough(threads)
-        return [(step, self._alone(step, threads)) for step in self.program.artifact.body]
+        return [(step, self._alone(step, threads)) for step in actions(self.program.artifact.body)]
 
-    def _alone(self, step: Step, threads: int) -> Callable[[], object]:
+    def scalar(self, item: Slice, iterations: Iterations) -> int:
+        """The one element of a slice, as it is now."""
+        pointer = ffi.buffer(self._pointer(item, iterations), item.bytes)
+        return int(np.frombuffer(pointer, item.dtype.numpy)[0])
+
+    def _alone(self, step: Action, threads: int) -> Callable[[Iterations], object]:
         match step:
             case Launch():
-                function = self.program.kernel_function(step.function)
-                pointers = [self._pointer(item) for item in step.arguments]
-                pointers.append(self._base + self.program.artifact.arena_bytes)
-                arguments = ffi.new(_POINTERS, pointers)
-                return lambda: pool_run()(function, arguments, threads)
+                return partial(
+                    self._launch, self.program.kernel_function(step.function), step, threads
+                )
             case Copy():
-                target, source = self._pointer(step.target), self._pointer(step.source)
-                return lambda: ffi.memmove(target, source, step.source.bytes)
-            case Sync():
-                return lambda: None
+                return partial(self._copy, step)
+            case WriteIteration():
+                return lambda at: self._set(step.target, at, at[step.loop])
+            case KeepLargest():
+                return partial(self._keep_largest, step)
+        assert_never(step)
 
-    def _pointer(self, item: Slice) -> Pointer:
+    def _launch(self, function: Pointer, step: Launch, threads: int, at: Iterations) -> None:
+        pointers = [self._pointer(item, at) for item in step.arguments]
+        pointers += (ffi.cast(_POINTER, size) for size in shape_in(step.sizes, self._sizes))
+        pointers.append(self._base + self.program.artifact.arena_bytes)
+        pool_run()(function, ffi.new(_POINTERS, pointers), threads)
+
+    def _copy(self, step: Copy, at: Iterations) -> None:
+        target, source = self._pointer(step.target, at), self._pointer(step.source, at)
+        ffi.memmove(target, source, slice_at(step.source, self._sizes).bytes)
+
+    def _keep_largest(self, step: KeepLargest, at: Iterations) -> None:
+        largest = max(self.scalar(step.source, at), self.scalar(step.target, at))
+        self._set(step.target, at, largest)
+
+    def _set(self, item: Slice, at: Iterations, value: int) -> None:
+        data = np.array([value], item.dtype.numpy).tobytes()
+        ffi.memmove(self._pointer(item, at), data, item.bytes)
+
+    def _pointer(self, item: Slice, iterations: Iterations = _OUTSIDE) -> Pointer:
         artifact = self.program.artifact
         match item.space:
             case "arena":
-                return self._base + item.position
+                start = self._base + item.position
             case "input":
-                return self._arguments[item.position]
+                start = self._arguments[item.position]
             case "constant":
-                return self._arguments[len(artifact.inputs) + artifact.read.index(item.position)]
+                start = self._arguments[len(artifact.inputs) + artifact.read.index(item.position)]
             case _:
-                return self._arguments[self._outputs_at + item.position]
+                start = self._arguments[self._outputs_at + item.position]
+        return ffi.cast(_CHARS, start) + item.offset(iterations) if item.moves else start
 
     def _enough(self, threads: int) -> None:
         needed = self.program.artifact.scratch_bytes(threads)
@@ -160,6 +204,17 @@ class CpuFrame:
         self._scratch = ScratchMemory(size + 2 * self._fence)
         self._base = ffi.cast(_CHARS, self._scratch.pointer) + self._fence
         self._arguments[self._scratch_at] = self._base
+
+
+def told(artifact: ProgramArtifact) -> dict[Dim, tuple[int, int]]:
+    """Which input, by its position, and which axis of it, tells each size that a run decides."""
+    axes = {
+        size.dim: (number, axis)
+        for number, parameter in reversed(tuple(enumerate(artifact.inputs)))
+        for axis, size in enumerate(parameter.shape)
+        if isinstance(size, Size)
+    }
+    return {dim: axes[dim] for dim in artifact.dims}
 
 
 def prepare_constants(
@@ -173,11 +228,11 @@ def prepare_constants(
     """
     library = Library(shared, name=artifact.name)
     kept = artifact.read
-    types = [(artifact.constants[n].shape, artifact.constants[n].dtype.numpy) for n in kept]
+    types = [(artifact.constants[n].largest_shape, artifact.constants[n].dtype.numpy) for n in kept]
     known = dict(zip(kept, side_by_side(types), strict=True))
     for position, parameter in enumerate(artifact.constants):
         if parameter.role == "prepared" and position not in known:
-            known[position] = empty_aligned(parameter.shape, parameter.dtype.numpy)
+            known[position] = empty_aligned(parameter.largest_shape, parameter.dtype.numpy)
     for position, array in known.items():
         # nobody reads what `prepare` leaves out, but it is kept
         array[...] = 0 if artifact.constants[position].role == "prepared" else bound[position]

@@ -6,6 +6,7 @@ from functools import partial
 
 from ...codegen.cuda.program_artifact import CudaProgram
 from ...tir.json_reader import Json, Reader
+from ...tir.program.flow import has_flow
 from ...tir.program.program import Launch
 from ..artifact_json import (
     SYMBOL,
@@ -40,6 +41,8 @@ def cuda_program_from_json(data: Reader, sources: tuple[str, ...]) -> CudaProgra
 
 
 def _check(program: CudaProgram) -> None:
+    if has_flow(program.body):
+        raise wrong("a program for a GPU branches or loops")
     check_steps(program, program.arena_bytes + program.workspace_bytes)
     for step in (*program.body, *program.prepare):
         if isinstance(step, Launch) and not _fits(program, step):

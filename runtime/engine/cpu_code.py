@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...codegen.program_artifact import ProgramArtifact
 from ...tir.json_reader import Json, Reader
-from ...tir.program.program import Effects, Launch, launch_effects, step_text
+from ...tir.program.program import Effects, Launch, launch_effects, steps_text
 from ..artifact_json import artifact_from_json, artifact_to_json
 from ..cpu.pool import use_pool
 from ..cpu.program_code import NativeProgram, prepare_constants
@@ -41,7 +41,7 @@ class CpuCode:
     @property
     def plan(self) -> str:
         """The steps of a run, in order, and where their arrays lie."""
-        return "\n".join(map(step_text, self.artifact.body))
+        return "\n".join(steps_text(self.artifact.body))
 
     @property
     def memory(self) -> MemoryPlan:

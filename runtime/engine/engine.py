@@ -234,11 +234,18 @@ class Engine(Generic[CallResult]):
         count = self._threads(threads)
         return Context(self.interface, self.code.frame(count), count, self._check_apart)
 
-    def random_inputs(self, seed: int = 0) -> dict[str, Array]:
-        """Random arrays that a run takes: normal numbers; integers that are indices are 0 and 1."""
+    def random_inputs(
+        self, seed: int = 0, *, sizes: Mapping[str, int] | None = None
+    ) -> dict[str, Array]:
+        """Random arrays that a run takes: normal numbers; integers that are indices are 0 and 1.
+
+        sizes: of what a run decides, by name; what is left out is as it usually is.
+        Raises: ArgumentValueError for a size that the engine has not, or that is out of bounds.
+        """
         from ..model.verification import random_inputs
 
-        return random_inputs(self.inputs, seed, indices=bool(self._checks))
+        specs = self.interface.inputs_at(sizes or {})
+        return random_inputs(specs, seed, indices=bool(self._checks))
 
     def verify(
         self,
@@ -307,11 +314,11 @@ class Engine(Generic[CallResult]):
         given = self.random_inputs() if inputs is None else inputs
         arrays = self.interface.accept(given)  # kept here until all is timed
         frame.point(*arrays)
-        limits = self._launch_limits(count) if roofline else None
+        limits = self._launch_limits(count, arrays[0]) if roofline else None
         found = frame.profile(count, rounds)
         return found if limits is None else found.with_limits(limits)
 
-    def _launch_limits(self, threads: int) -> tuple[float, ...]:
+    def _launch_limits(self, threads: int, inputs: Sequence[Array]) -> tuple[float, ...]:
         """For each launch, in order, the seconds that this machine's CPU allows it at best."""
         from ..measure.launch_limits import launch_limits
 
@@ -323,7 +330,8 @@ class Engine(Generic[CallResult]):
                 code="engine-roofline",
                 hints=("engine.profile() times the launches alone.",),
             )
-        return launch_limits(kept.model().program, threads)
+        named = {spec.name: array for spec, array in zip(self.inputs, inputs, strict=True)}
+        return launch_limits(kept.model().program_for(named), threads)
 
     def run_by(self, load: Loader) -> Engine:
         """The same engine, run by what `load` makes of its parts."""

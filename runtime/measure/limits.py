@@ -33,6 +33,7 @@ _FMA_ITERATIONS = 300_000  # about a millisecond
 _READ_BYTES = 1 << 27  # per call of a read probe, about; a few milliseconds
 _STRIDE = 128  # bytes between the results of two threads
 _ROUNDS = 15
+_SECONDS = 0.25  # of one probe, after which five rounds will do
 _REGIONS = 2_000
 
 
@@ -241,7 +242,7 @@ def _rate(probe: Probe) -> float:
 
 def _fastest(probe: Probe) -> float:
     """Seconds of the best round: a limit is what the machine can do while nothing disturbs it."""
-    return min(compare({"probe": probe}, _ROUNDS)["probe"].samples)
+    return min(compare({"probe": probe}, _ROUNDS, seconds=_SECONDS)["probe"].samples)
 
 
 def _from_json(text: bytes) -> Limits:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...tir.program.program import Copy, Effects, Launch, Slice, Step, Sync
+from ...tir.program.program import (
+    Action,
+    Branch,
+    Effects,
+    Launch,
+    Repeat,
+    Slice,
+    Step,
+    action_title,
+    actions,
+)
 from ...tir.svg.axes import Axes
 from ...tir.svg.picture import Picture
 from ...tir.svg.scale import Scale, whole_text
@@ -48,18 +58,33 @@ def arena_tensors(
     """The tensors of a run that lie in the arena, in the order in which they are written."""
     found: list[ArenaTensor] = []
     held: list[tuple[Slice, int]] = []  # what is there now, and its number in `found`
-    steps = [step for step in body if not isinstance(step, Sync)]
-    for number, step in enumerate(steps):
-        done = step.effects if isinstance(step, Copy) else effects(step)
+    for number, (step, first, last) in enumerate(_in_loops(tuple(body), 0)):
+        done = effects(step) if isinstance(step, Launch) else step.effects
         for place, tensor in held:
             if any(place.overlaps(item) for item in done.read):
-                found[tensor] = replace(found[tensor], last=number)
-        written = [item for item in done.written if item.space == "arena"]
+                until = number if found[tensor].first >= first else last
+                found[tensor] = replace(found[tensor], last=max(until, found[tensor].last))
+        written = [item.whole for item in done.written if item.space == "arena"]
         held = [one for one in held if not any(one[0].overlaps(item) for item in written)]
         for item in written:
             held.append((item, len(found)))
             found.append(_tensor(step, item, number))
     return tuple(found)
+
+
+def _in_loops(steps: Sequence[Step], at: int) -> Iterator[tuple[Action, int, int]]:
+    """The steps that read and write, each with the first and the last one of the outermost loop
+    around it, by their numbers from `at` on; itself outside of loops.
+    """
+    for step in steps:
+        inside = tuple(actions((step,)))
+        if isinstance(step, Branch):
+            yield from _in_loops((*step.then, *step.otherwise), at)
+        elif isinstance(step, Repeat):
+            yield from ((one, at, at + len(inside) - 1) for one in inside)
+        else:
+            yield from ((one, at, at) for one in inside)
+        at += len(inside)
 
 
 def draw_arena(
@@ -82,8 +107,8 @@ def draw_arena(
     return axes.picture(caption, marks)
 
 
-def _tensor(step: Launch | Copy, item: Slice, number: int) -> ArenaTensor:
-    label = (step.label or step.function) if isinstance(step, Launch) else "copy"
+def _tensor(step: Action, item: Slice, number: int) -> ArenaTensor:
+    label = (step.label or step.function) if isinstance(step, Launch) else action_title(step)
     kind = f"{item.dtype}[{', '.join(map(str, item.shape))}]"
     return ArenaTensor(label, kind, item.position, item.bytes, number, number)
 

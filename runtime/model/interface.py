@@ -9,23 +9,42 @@ import numpy as np
 
 from ...codegen.artifact import Parameter
 from ...codegen.program_artifact import HasInterface
+from ...tir.dim import Dim
 from ...tir.errors import known_names
+from ...tir.sizes import Size, dims_in, shape_in
 from ...tir.text.display import printable
-from ..arrays import Argument, ArgumentTypeError, Array, accept_call
+from ..arrays import (
+    NO_SIZES,
+    Argument,
+    ArgumentTypeError,
+    ArgumentValueError,
+    Array,
+    accept_call,
+    sizes_of_call,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """An input or an output of an engine."""
+    """An input or an output of an engine; a size that a run decides is a text."""
 
     name: str
     dtype: np.dtype[np.generic]
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
 
     def __str__(self) -> str:
         return printable(f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]")
 
     __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedSpec:
+    """An input or an output at one choice of the sizes."""
+
+    name: str
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
 
 
 class Interface:
@@ -35,8 +54,8 @@ class Interface:
         self.name = artifact.name
         self._inputs = tuple(_argument(parameter) for parameter in artifact.inputs)
         self._outputs = tuple(_argument(parameter) for parameter in artifact.outputs)
-        self.inputs = tuple(TensorSpec(a.name, a.dtype, a.shape) for a in self._inputs)
-        self.outputs = tuple(TensorSpec(a.name, a.dtype, a.shape) for a in self._outputs)
+        self.inputs = tuple(map(_spec, self._inputs))
+        self.outputs = tuple(map(_spec, self._outputs))
         self._input_names = tuple(spec.name for spec in self.inputs)
         self._known_inputs = set(self._input_names)
         self._output_names = tuple(spec.name for spec in self.outputs)
@@ -65,15 +84,40 @@ class Interface:
         values = [inputs[name] for name in self._input_names]
         if out:
             self._check_names("output", out, self._output_names)
+            sizes = self._sizes(values)
             values += [
-                out[argument.name] if argument.name in out else argument.new()
+                out[argument.name] if argument.name in out else argument.new(sizes)
                 for argument in self._outputs
             ]
         return self._accepted(values)
 
+    def _sizes(self, values: Sequence[object]) -> Mapping[Dim, int]:
+        """The sizes that the inputs of a call tell."""
+        if not any(argument.open_axes for argument in self._inputs):
+            return NO_SIZES
+        pairs = zip(self._inputs, values, strict=True)
+        arrays = [argument.accept(value, self.name) for argument, value in pairs]
+        return sizes_of_call(self.name, self._inputs, arrays)
+
     def _accepted(self, values: Sequence[object]) -> tuple[list[Array], list[Array]]:
         """The arrays of all inputs, or of all inputs and outputs, in order."""
         return accept_call(self.name, self._inputs, self._outputs, values)
+
+    def inputs_at(self, sizes: Mapping[str, int]) -> tuple[ClosedSpec, ...]:
+        """What a run takes at these sizes, by name; what is left out is as it usually is.
+
+        Raises: ArgumentValueError for a name that is none of a size, or a size out of bounds.
+        """
+        dims = {d.name: d for a in self._inputs for d in dims_in(a.shape)}
+        for name, size in sizes.items():
+            if name not in dims or not dims[name].low <= size <= dims[name].high:
+                known = ", ".join(f"'{d.name}' of {d.low} to {d.high}" for d in dims.values())
+                raise ArgumentValueError(
+                    f"{self.name}: the size '{name}' is {size}; a run decides {known or 'none'}.",
+                    code="engine-size",
+                )
+        values = {dim: sizes.get(name, dim.usual) for name, dim in dims.items()}
+        return tuple(ClosedSpec(a.name, a.dtype, shape_in(a.shape, values)) for a in self._inputs)
 
     def named(
         self, arrays: Iterable[Array], outputs: Iterable[str] | None = None
@@ -106,6 +150,11 @@ class Interface:
                     f"{self.name}: there is no {kind} '{name}'; the {kind}s are: {listed}.",
                     code="engine-name",
                 )
+
+
+def _spec(argument: Argument) -> TensorSpec:
+    shape = tuple(str(size) if isinstance(size, Size) else size for size in argument.shape)
+    return TensorSpec(argument.name, argument.dtype, shape)
 
 
 def _argument(parameter: Parameter) -> Argument:

@@ -13,6 +13,8 @@ from ...tir.program.json import parse_program, program_text
 from ...tir.program.program import Program
 from ..arrays import Array
 
+_MOST_STEPS = 1 << 12  # of a model whose loops data end: a second or two
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
@@ -28,6 +30,13 @@ class Model:
         """
         return self._evaluated(inputs, "float64")
 
+    def program_for(self, inputs: Mapping[str, Array]) -> Program:
+        """The program at the sizes that the inputs tell."""
+        from ...tir.program.at_sizes import program_at, values_told  # as below
+
+        shapes = [inputs[tensor.name].shape for tensor in self.program.inputs]
+        return program_at(self.program, values_told(self.program.inputs, shapes))
+
     def in_own_types(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name, each tensor of the program rounded to its own type.
 
@@ -40,6 +49,22 @@ class Model:
         from ...tir.program.evaluate import evaluate_program
 
         return evaluate_program(self.program, inputs, self.constants, dtype)
+
+    def why_not_run(self, inputs: Mapping[str, Array]) -> str | None:
+        """Why no engine is run on these inputs: a loop does not end on them, or so late that nobody
+        waits for it. None: it may be.
+        """
+        from ...tir.program.evaluate import TooManySteps, evaluate_program  # as above
+        from ...tir.program.flow import is_open
+
+        if not is_open(self.program.body):
+            return None
+        try:
+            for dtype in ("float64", None):
+                evaluate_program(self.program, inputs, self.constants, dtype, _MOST_STEPS)
+        except TooManySteps:
+            return f"the model takes more than {_MOST_STEPS} steps"
+        return None
 
     @property
     def decides(self) -> bool:

@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
 from ...tir.output_file import writing
-from ...tir.program.program import Copy, Launch, Step, Sync
+from ...tir.program.flow import Iterations, Taken
+from ...tir.program.program import ACTION_TITLES, Action, Launch, action_title
 from ...tir.svg.picture import Picture
 from ...tir.text.html import details, html_table
 from ..machine.timing import seconds_text
 from .timeline import Bar, draw_timeline
 
-COPY = "copy"  # how a step that only copies is called
+MOVES = frozenset(ACTION_TITLES.values())  # how steps are called that compute nothing
 
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
     """One launch: the nodes that it computes, the kernel that does, seconds (the median). limit:
-    the seconds that the machine allows at best; None: not known.
+    the seconds that the machine allows at best; None: not known. runs: how often a run of the model
+    does it, in a loop or a branch; seconds and limit are of all of these together.
     """
 
     label: str
     kernel: str
     seconds: float
     limit: float | None = None
+    runs: int = 1
+
+    @property
+    def title(self) -> str:
+        """The nodes, and how often, where that is not once."""
+        named = self.label or self.kernel
+        return named if self.runs == 1 else f"{named} ({self.runs} times)"
 
     def __str__(self) -> str:
-        return f"{self.label or self.kernel}: {seconds_text(self.seconds)} in {self.kernel}"
+        return f"{self.title}: {seconds_text(self.seconds)} in {self.kernel}"
 
     __repr__ = __str__
 
@@ -63,8 +73,7 @@ class Profile:
             f"launches {seconds_text(self.seconds)}, medians of {self.rounds}"
         ]
         lines += [
-            f"  {step.seconds / total:6.1%}  {seconds_text(step.seconds):>8}  "
-            f"{step.label or step.kernel}"
+            f"  {step.seconds / total:6.1%}  {seconds_text(step.seconds):>8}  {step.title}"
             for step in sorted(self.steps, key=lambda step: -step.seconds)
         ]
         return "\n".join(lines)
@@ -73,7 +82,8 @@ class Profile:
         """The profile with what the machine allows each launch at best; copies have no limit."""
         known = iter(limits)
         steps = (
-            step if step.kernel == COPY else replace(step, limit=next(known)) for step in self.steps
+            step if step.kernel in MOVES else replace(step, limit=next(known) * step.runs)
+            for step in self.steps
         )
         return replace(self, steps=tuple(steps))
 
@@ -83,7 +93,8 @@ class Profile:
         """
         bars, at = [], 0.0
         for step in self.steps:
-            bars.append(Bar(step.label, step.kernel, at, step.seconds, step.limit))
+            named = step.title if step.runs != 1 else step.label
+            bars.append(Bar(named, step.kernel, at, step.seconds, step.limit))
             at += step.seconds
         return draw_timeline(bars, str(self))
 
@@ -92,7 +103,12 @@ class Profile:
     def _repr_html_(self) -> str:
         total = self.seconds or 1.0
         rows = [
-            (s.label, s.kernel, seconds_text(s.seconds), f"{s.seconds / total:.1%}")
+            (
+                s.label if s.runs == 1 else s.title,
+                s.kernel,
+                seconds_text(s.seconds),
+                f"{s.seconds / total:.1%}",
+            )
             for s in self.steps
         ]
         head, _, _ = str(self).partition("\n")
@@ -125,47 +141,44 @@ class Profile:
 
 def profile_steps(
     engine: str,
-    steps: Sequence[tuple[Step, Callable[[], object]]],
+    calls: Sequence[tuple[Action, Callable[[Iterations], object]]],
+    run: Callable[[], Iterable[Taken]],
     whole: Callable[[], object],
     threads: int,
     rounds: int,
 ) -> Profile:
-    """Time the calls in order, `rounds` times after one round to warm up."""
-    calls = [(step, call) for step, call in steps if not isinstance(step, Sync)]
+    """Time the calls as a run takes them, `rounds` times after one round to warm up. calls: of each
+    step; run: the steps of a run by their numbers, each called before the next one is asked for.
+    """
     samples: list[list[float]] = [[] for _ in calls]
-    runs: list[float] = []
+    runs, times, counts = list[float](), [0.0] * len(calls), [0] * len(calls)
     for turn in range(rounds + 1):
-        times = [_seconds(call) for _, call in calls]
-        run = _seconds(whole)
+        times, counts = [0.0] * len(calls), [0] * len(calls)
+        for item in run():
+            call = calls[item.number][1]
+            times[item.number] += _seconds(partial(call, item.iterations))
+            counts[item.number] += 1
+        seconds = _seconds(whole)
         if turn:
-            runs.append(run)
-            for sample, seconds in zip(samples, times, strict=True):
-                sample.append(seconds)
+            runs.append(seconds)
+            for sample, one in zip(samples, times, strict=True):
+                sample.append(one)
     found = tuple(
-        step_time(step, median(sample)) for (step, _), sample in zip(calls, samples, strict=True)
+        replace(step_time(step, median(sample)), runs=count)
+        for (step, _), sample, count in zip(calls, samples, counts, strict=True)
     )
     return Profile(engine, threads, rounds, median(runs), found)
 
 
-def step_time(step: Step, seconds: float) -> StepTime:
+def step_time(step: Action, seconds: float) -> StepTime:
     """What a step took."""
-    return StepTime(_label(step), _kernel(step), seconds)
+    if isinstance(step, Launch):
+        return StepTime(step.label, step.function, seconds)
+    title = action_title(step)
+    return StepTime(title, title, seconds)
 
 
 def _seconds(call: Callable[[], object]) -> float:
     began = perf_counter()
     call()
     return perf_counter() - began
-
-
-def _label(step: Step) -> str:
-    return step.label if isinstance(step, Launch) else COPY
-
-
-def _kernel(step: Step) -> str:
-    match step:
-        case Launch():
-            return step.function
-        case Copy():
-            return COPY
-    return "sync"

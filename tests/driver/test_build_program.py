@@ -16,7 +16,8 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.source import as_source
 from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.program.program import Copy, place_syncs
+from tilewright.tir.program.program import Copy
+from tilewright.tir.program.syncs import place_syncs
 from tilewright.tir.target.target import Target
 
 from ..isas import HERE

@@ -7,13 +7,8 @@ import numpy as np
 from tilewright.driver.lower_program import LoweredKernel, lower_program
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program.evaluate import evaluate_program
-from tilewright.tir.program.program import (
-    Launch,
-    Program,
-    ProgramTensor,
-    place_syncs,
-    verify_program,
-)
+from tilewright.tir.program.program import Launch, Program, ProgramTensor
+from tilewright.tir.program.syncs import place_syncs, verify_program
 from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 

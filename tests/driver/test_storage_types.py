@@ -17,7 +17,8 @@ from tilewright.runtime.machine.host import host
 from tilewright.tir.dtype import BFLOAT16, FLOAT32, DType, dtype
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.number import integer_range
-from tilewright.tir.program.program import Launch, Program, ProgramTensor, Slice, place_syncs
+from tilewright.tir.program.program import Launch, Program, ProgramTensor, Slice
+from tilewright.tir.program.syncs import place_syncs
 
 pytestmark = pytest.mark.needs_cc
 

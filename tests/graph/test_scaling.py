@@ -16,7 +16,7 @@ from onnx import NodeProto, TensorProto, helper
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.plan.plan import plan_model
 from tilewright.graph.plan.reference_program import reference_model
-from tilewright.tir.program.program import place_syncs, verify_program
+from tilewright.tir.program.syncs import place_syncs, verify_program
 from tilewright.tir.target.target import Target
 
 MOST = 2.5  # calls at 2n nodes over those at n

@@ -43,7 +43,6 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
         patch.chdir(tmp_path_factory.mktemp("mistakes"))
         patch.setenv("COLUMNS", "100")
         patch.setenv("NO_COLOR", "1")
-        patch.setenv("TILEWRIGHT_CACHE", str(tmp_path_factory.mktemp("cache")))
         found = {area: made(module) for area, module in zip(AREAS, MODULES, strict=False)}
         onnx.save(tiny_model().model, "small.onnx")
         Path("notes.txt").write_text("tuned on Monday\n")

@@ -296,6 +296,19 @@ def moments(m: int, n: int) -> PrimFunc:
     return te.func(x, s, q, d, name="moments")
 
 
+def parts_of_a_sum(sch: Schedule, block: str) -> tuple[str, str, str]:
+    """The terms of a sum of rows in thirds, each in loops of its own; the blocks, of which the
+    first holds the initialisation.
+    """
+    _, k = sch.loops(block)
+    third = sch.extent(k) // 3
+    sch.loop_partition(k, (third, 2 * third))
+    names = (block, f"{block}_part1", f"{block}_part2")
+    for name in names[:2]:
+        sch.fission(sch.loops(name)[0], name)
+    return names
+
+
 def running(m: int, n: int, *, axis: int = 0, reverse: bool = False) -> PrimFunc:
     """S = sums of X along an axis, up to each element, or from each on."""
     x = te.placeholder((m, n), "float32", name="X")

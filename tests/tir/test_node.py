@@ -5,8 +5,9 @@ from __future__ import annotations
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import INT64
 from tilewright.tir.expr import LT, Add, And, Const, Expr, Select, Var, index
+from tilewright.tir.extern import ExternFunction
 from tilewright.tir.node import Node, field_names
-from tilewright.tir.stmt import For, Store
+from tilewright.tir.stmt import NOTHING, Extern, For, ForKind, Store
 
 from .expressions import VARIABLES
 
@@ -53,6 +54,27 @@ def test_nodes_in_a_tuple_are_mapped_and_the_tuple_is_kept_where_none_changed() 
     assert load.map_children(lambda child: child) is load
     moved = load.map_children(lambda child: index(2) if child is Y else child)
     assert moved.indices == (X, index(2))
+
+
+def test_a_node_that_was_rebuilt_has_the_children_that_its_fields_hold() -> None:
+    load = Load(Buffer("A", INT64, (4, 4)), (X, Y), mask=X < Y, other=index(0))
+    moved = load.map_children(lambda child: index(2) if child is Y else child)
+    assert moved.children() == (load.buffer, X, index(2), X < Y, index(0))
+    assert moved.children() == Load(*(getattr(moved, n) for n in field_names(Load))).children()
+    swapped = For(X, 4, ForKind.SERIAL, NOTHING).map_children(lambda c: Y if c is X else c)
+    assert (swapped.var, swapped.extent, swapped.annotations) == (Y, 4, ())
+
+
+def test_an_extern_maps_its_buffers_and_keeps_the_walk_over_their_elements() -> None:
+    a, b, c = (Buffer(name, INT64, (4,)) for name in "ABC")
+    function = ExternFunction("copy", "void copy(void);", lambda x: x)
+    extern = Extern(function, (a,), (b,))
+    assert extern.map_children(lambda child: child) is extern
+    moved = extern.map_children(lambda child: c if child is a else child)
+    assert (moved.inputs, moved.outputs) == ((c,), (b,))
+    walked = moved.children()
+    assert {node.buffer for node in walked if isinstance(node, Load)} == {c}
+    assert {node.buffer for node in walked if isinstance(node, Store)} == {b}
 
 
 def test_fields_take_part_in_comparison_in_order_of_definition() -> None:

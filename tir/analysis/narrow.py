@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dim import Dim
 from ..expr import EQ, LE, LT, And, Const, Expr, Not, Var
 from .bounds import form_bounds, intersect
 from .iterations import LaneRange
@@ -27,6 +28,9 @@ def narrowed(ranges: Ranges, condition: Expr) -> dict[Var, Interval]:
             if len(form.terms) > 1 and not _leaves_one(form, limit, result):
                 key = total(form)
                 result[key] = intersect(result.get(key, UNBOUNDED), (None, -limit))
+                if any(isinstance(atom, Dim) for atom, _ in form.terms):
+                    key = total(form.scaled(-1))  # what is left of a size is asked both ways
+                    result[key] = intersect(result.get(key, UNBOUNDED), (limit, None))
             for atom, coefficient in form.terms:
                 if isinstance(atom, Var):
                     _narrow(result, atom, coefficient, form.without(atom), limit)

@@ -66,7 +66,7 @@ def exchange_dims(func: PrimFunc, dims: Mapping[Dim, Dim]) -> PrimFunc:
     parameters = (replace(p, buffer=buffers.get(p.buffer, p.buffer)) for p in func.parameters)
     values: dict[Var, Expr] = dict(dims.items())
     body = substitute(replace_buffers(func.body, buffers), values)
-    return PrimFunc(func.name, tuple(parameters), body)
+    return PrimFunc(func.name, tuple(parameters), body, tuple(dims[dim] for dim in func.sizes))
 
 
 def at_most(expr: Expr) -> Expr:

@@ -274,8 +274,8 @@ class Cells:
                     code="interpreter-bounds",
                     where=self.watch.where(site),
                 )
-            flat = flat * extent + int(index)
-        return flat
+            flat = flat * extent + index
+        return int(flat)
 
     def _touch(self, site: int, flat: int, writing: bool) -> None:
         levels, found = self.watch.levels, self._marks
@@ -287,22 +287,23 @@ class Cells:
             marks = found[number]
             if marks.epoch != level.epoch:
                 marks = found[number] = Marks(level.epoch)
-            agent = level.agent
-            writer = marks.writers.get(flat, agent)
-            if writer is not agent and writer != agent:
-                raise self._race(
-                    site, flat, level, writer, ("writes", "writes" if writing else "reads")
-                )
-            readers = marks.readers
-            if writing:
+            agent, writers, readers = level.agent, marks.writers, marks.readers
+            if writers:
+                writer = writers.get(flat, agent)
+                if writer is not agent and writer != agent:
+                    raise self._race(
+                        site, flat, level, writer, ("writes", "writes" if writing else "reads")
+                    )
+            if not writing:
+                reader = readers.setdefault(flat, agent)
+                if reader is not agent and type(reader) is not Two and reader != agent:
+                    readers[flat] = Two(reader, agent)
+                continue
+            if readers:
                 reader = readers.get(flat, agent)
                 if reader is not agent and reader != agent:
                     raise self._race(site, flat, level, _other(reader, agent), ("reads", "writes"))
-                marks.writers[flat] = agent
-                continue
-            reader = readers.setdefault(flat, agent)
-            if reader is not agent and reader != agent and not isinstance(reader, Two):
-                readers[flat] = Two(reader, agent)
+            writers[flat] = agent
 
     def _race(
         self, site: int, flat: int, level: Level, first: object, verbs: tuple[str, str]

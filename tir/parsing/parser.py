@@ -125,7 +125,9 @@ class _Parser(ExprParser):
         parameters = tuple(self.parameter(argument) for argument in listed)
         for parameter, argument in zip(parameters, listed, strict=True):
             self.names[argument.arg] = parameter.buffer
-        return PrimFunc(node.name, parameters, self.suite(node.body))
+        told = {dim for p in parameters if p.role != "output" for dim in p.buffer.dims}
+        sizes = tuple(dim for dim in dims.values() if dim not in told)
+        return PrimFunc(node.name, parameters, self.suite(node.body), sizes)
 
     def dim(self, node: ast.arg) -> Dim | None:
         """The dim that `n: dim(1, 64)` declares; None for another parameter."""

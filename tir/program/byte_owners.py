@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 
 class ByteOwners:
@@ -56,3 +56,26 @@ class ByteOwners:
     def holds(self, start: int, end: int, owner: Hashable) -> bool:
         """Whether every byte from `start` to `end` is `owner`'s."""
         return all(found == owner for _, _, found in self.read(start, end))
+
+    def copy(self) -> ByteOwners:
+        """The same owners in another memory."""
+        made = ByteOwners()
+        made._starts, made._ends = self._starts.copy(), self._ends.copy()
+        made._owners = self._owners.copy()
+        return made
+
+    def meet(
+        self, other: ByteOwners, one_of: Callable[[Hashable, Hashable], Hashable] | None = None
+    ) -> None:
+        """Keep what both say. one_of: the owner of bytes of which the two say other ones, None for
+        nobody.
+        """
+        kept: list[tuple[int, int, Hashable]] = []
+        for start, end, mine in zip(self._starts, self._ends, self._owners, strict=True):
+            for first, last, theirs in other.read(start, end):
+                same = mine if mine == theirs else one_of(mine, theirs) if one_of else None
+                if same is not None:
+                    kept.append((first, last, same))
+        self._starts = [item[0] for item in kept]
+        self._ends = [item[1] for item in kept]
+        self._owners = [item[2] for item in kept]

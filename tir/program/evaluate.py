@@ -1,4 +1,4 @@
-"""Run a Program launch by launch, on the very bytes that its plan gives each tensor.
+"""Run a Program step by step, on the very bytes that its plan gives each tensor.
 
 This is what a Program means. `evaluate_program` computes each function with NumPy,
 `interpret_program` element by element. The arena and the outputs are filled with NaNs first, so a
@@ -8,6 +8,7 @@ tensor that is read before it is written, or whose place was given away too earl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import EllipsisType
 
 import numpy as np
 
@@ -19,20 +20,41 @@ from ..func import PrimFunc
 from ..interpreter.interpreter import interpret
 from ..reference.definitions import definitions
 from ..reference.evaluate import Array, compute, promoted
-from .program import Copy, Launch, Program, ProgramTensor, Slice
+from ..sizes import closed_shape
+from .at_sizes import program_at, values_told
+from .flow import Iterations, taken
+from .program import (
+    Copy,
+    KeepLargest,
+    Launch,
+    Program,
+    ProgramTensor,
+    Slice,
+    WriteIteration,
+    actions,
+)
 
 Arrays = Mapping[str, Array]
 Run = Callable[[PrimFunc, dict[Buffer, Array]], Sequence[Array]]
+_OUTSIDE: Iterations = {}  # of all loops
+
+
+class TooManySteps(Exception):
+    """A run goes on for longer than asked for."""
 
 
 def evaluate_program(
-    program: Program, inputs: Arrays, constants: Arrays, dtype: DType | str | None = None
+    program: Program,
+    inputs: Arrays,
+    constants: Arrays,
+    dtype: DType | str | None = None,
+    most: int | None = None,
 ) -> dict[str, Array]:
     """The outputs of a program by name, as NumPy computes them.
 
     inputs, constants: arrays by name. dtype: the type that every float is promoted to, inside
-    functions and between them; None: each keeps its own.
-    Raises: IRError for arrays that do not fit.
+    functions and between them; None: each keeps its own. most: how many steps a run may take.
+    Raises: IRError for arrays that do not fit; TooManySteps.
     """
     working = None if dtype is None else as_dtype(dtype)
 
@@ -42,7 +64,7 @@ def evaluate_program(
                 compute(definition, buffers, working)
         return [buffers[buffer] for buffer in func.outputs]
 
-    return _run(program, inputs, constants, working, run).outputs()
+    return _run(program, inputs, constants, working, run, most).outputs()
 
 
 def interpret_program(program: Program, inputs: Arrays, constants: Arrays) -> dict[str, Array]:
@@ -58,22 +80,38 @@ def interpret_with_checks(
 ) -> tuple[dict[str, Array], tuple[int, ...]]:
     """As `interpret_program`, with the words of the program's checks."""
     memory = _run(program, inputs, constants, None, lambda f, b: interpret(f, *b.values()))
-    return memory.outputs(), tuple(int(memory.view(c.word).item()) for c in program.checks)
+    return memory.outputs(), tuple(int(memory.view(c.word).item()) for c in memory.program.checks)
 
 
 def _run(
-    program: Program, inputs: Arrays, constants: Arrays, working: DType | None, run: Run
+    program: Program,
+    inputs: Arrays,
+    constants: Arrays,
+    working: DType | None,
+    run: Run,
+    most: int | None = None,
 ) -> _Memory:
+    given = [inputs.get(t.name) for t in program.inputs]
+    shapes = [() if array is None else array.shape for array in given]
+    program = program_at(program, values_told(program.inputs, shapes))
     memory = _Memory(program, inputs, constants, working)
-    for step in program.body:
-        match step:
+    for number, item in enumerate(taken(program.body, memory)):
+        if most is not None and number >= most:
+            raise TooManySteps
+        at = item.iterations
+        match item.step:
             case Copy(source, target):
-                memory.view(target)[...] = memory.view(source)
+                memory.view(target, at)[...] = memory.view(source, at)
+            case WriteIteration(loop, target):
+                memory.view(target, at)[...] = at[loop]
+            case KeepLargest(source, target):
+                words = memory.view(source, at), memory.view(target, at)
+                words[1][...] = np.maximum(*words)
             case Launch(name, arguments):
                 func = program.function(name)
                 views = {
-                    parameter.buffer: memory.view(item).reshape(parameter.buffer.shape)
-                    for parameter, item in zip(func.parameters, arguments, strict=True)
+                    parameter.buffer: memory.view(place, at).reshape(parameter.buffer.shape)
+                    for parameter, place in zip(func.parameters, arguments, strict=True)
                 }
                 outputs = [views.pop(buffer) for buffer in func.outputs]
                 read = {buffer: view.copy() for buffer, view in views.items()}
@@ -83,12 +121,12 @@ def _run(
 
 
 def _slices(program: Program) -> Iterator[Slice]:
-    for step in (*program.prepare, *program.body):
+    for step in (*program.prepare, *actions(program.body)):
         match step:
             case Launch():
                 yield from step.arguments
-            case Copy():
-                yield from (step.source, step.target)
+            case _:
+                yield from step.effects.touched
 
 
 class _Memory:
@@ -107,8 +145,9 @@ class _Memory:
             "constant": self._given(program, "constant", program.constants, constants),
             "output": [
                 np.frombuffer(
-                    bytearray(b"\xff" * self._bytes(t.dtype, t.shape)), self._type(t.dtype)
-                ).reshape(t.shape)
+                    bytearray(b"\xff" * self._bytes(t.dtype, closed_shape(t.shape))),
+                    self._type(t.dtype),
+                ).reshape(closed_shape(t.shape))
                 for t in program.outputs
             ],
         }
@@ -118,13 +157,20 @@ class _Memory:
         named = zip(self.program.outputs, self.spaces["output"], strict=True)
         return {tensor.name: array for tensor, array in named}
 
-    def view(self, item: Slice) -> Array:
+    def view(self, item: Slice, iterations: Iterations = _OUTSIDE) -> Array:
         """The elements of a slice, to read and to write."""
+        shape = closed_shape(item.whole.shape)
+        rows = (move.of(iterations) for move in item.moves)
+        row: tuple[int | EllipsisType, ...] = (*rows, ...)
         if item.space != "arena":
-            return self.spaces[item.space][item.position].reshape(item.shape)
+            return self.spaces[item.space][item.position].reshape(shape)[row]
         start = item.position * self.stretch
-        part = self.arena[start : start + self._bytes(item.dtype, item.shape)]
-        return part.view(self._type(item.dtype)).reshape(item.shape)
+        part = self.arena[start : start + self._bytes(item.dtype, shape)]
+        return part.view(self._type(item.dtype)).reshape(shape)[row]
+
+    def scalar(self, item: Slice, iterations: Iterations) -> int:
+        """The one element of a slice."""
+        return int(self.view(item, iterations).item())
 
     def _type(self, dtype: DType) -> np.dtype[np.generic]:
         return promoted(dtype, self.working)

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, assert_never
 
+from ..errors import IRError
 from ..json_reader import Json, Reader, cut_line, parse_json
-from .program import SPACES, Copy, Launch, Program, ProgramTensor, Slice, Step, Sync, verify_program
+from .program import (
+    SPACES,
+    Branch,
+    Copy,
+    KeepLargest,
+    Launch,
+    LoopRow,
+    Program,
+    ProgramTensor,
+    Repeat,
+    Slice,
+    Step,
+    Sync,
+    WriteIteration,
+)
+from .sizes_json import (
+    NO_DIMS,
+    Dims,
+    dims_from_json,
+    dims_to_json,
+    shape_from_json,
+    shape_to_json,
+)
+from .syncs import verify_program
 
 if TYPE_CHECKING:
     from ..func import PrimFunc
 
 _LONGEST_FUNCTION = 1 << 22  # characters
+DEEPEST = 64  # of branches and loops within each other
 
 
 def program_text(program: Program) -> str:
@@ -19,6 +45,7 @@ def program_text(program: Program) -> str:
     return json.dumps(
         {
             "name": program.name,
+            "dims": dims_to_json(program.dims),
             "inputs": [tensor_to_json(tensor) for tensor in program.inputs],
             "outputs": [tensor_to_json(tensor) for tensor in program.outputs],
             "constants": [tensor_to_json(tensor) for tensor in program.constants],
@@ -36,15 +63,16 @@ def parse_program(text: str) -> Program:
     Raises: IRError, ParseError for anything else, and for a program that is not well formed.
     """
     data = parse_json(text, "program")
+    dims = dims_from_json(data.optional("dims"))
     program = Program(
         name=data["name"].text(),
-        inputs=tuple(tensor_from_json(item) for item in data["inputs"].items()),
-        outputs=tuple(tensor_from_json(item) for item in data["outputs"].items()),
-        constants=tuple(tensor_from_json(item) for item in data["constants"].items()),
+        inputs=tuple(tensor_from_json(item, dims) for item in data["inputs"].items()),
+        outputs=tuple(tensor_from_json(item, dims) for item in data["outputs"].items()),
+        constants=tuple(tensor_from_json(item, dims) for item in data["constants"].items()),
         functions=tuple(_function(item) for item in data["functions"].items()),
-        body=tuple(step_from_json(item) for item in data["body"].items()),
+        body=tuple(step_from_json(item, dims) for item in data["body"].items()),
         arena_bytes=data["arena_bytes"].integer(),
-        prepare=tuple(launch_from_json(item) for item in data["prepare"].items()),
+        prepare=tuple(launch_from_json(item, dims) for item in data["prepare"].items()),
     )
     verify_program(program)
     return program
@@ -52,12 +80,13 @@ def parse_program(text: str) -> Program:
 
 def tensor_to_json(tensor: ProgramTensor) -> Json:
     """A tensor as plain JSON values."""
-    return {"name": tensor.name, "dtype": str(tensor.dtype), "shape": list(tensor.shape)}
+    return {"name": tensor.name, "dtype": str(tensor.dtype), "shape": shape_to_json(tensor.shape)}
 
 
-def tensor_from_json(data: Reader) -> ProgramTensor:
+def tensor_from_json(data: Reader, dims: Dims = NO_DIMS) -> ProgramTensor:
     """The tensor that `tensor_to_json` wrote. Raises: IRError."""
-    return ProgramTensor(data["name"].text(), data["dtype"].dtype(), data["shape"].shape())
+    name, kind = data["name"].text(), data["dtype"].dtype()
+    return ProgramTensor(name, kind, shape_from_json(data["shape"], dims))
 
 
 def step_to_json(step: Step) -> Json:
@@ -69,48 +98,125 @@ def step_to_json(step: Step) -> Json:
                 "function": step.function,
                 "arguments": [_slice_to_json(item) for item in step.arguments],
                 "label": cut_line(step.label),
+                **({"sizes": shape_to_json(step.sizes)} if step.sizes else {}),
             }
-        case Copy():
+        case Copy() | KeepLargest():
             return {
-                "step": "copy",
+                "step": "copy" if isinstance(step, Copy) else "largest",
                 "source": _slice_to_json(step.source),
                 "target": _slice_to_json(step.target),
             }
-    return {"step": "sync"}
+        case WriteIteration():
+            return {
+                "step": "iteration",
+                "loop": step.loop,
+                "target": _slice_to_json(step.target),
+            }
+        case Branch():
+            return {
+                "step": "if",
+                "condition": _slice_to_json(step.condition),
+                "then": [step_to_json(one) for one in step.then],
+                "else": [step_to_json(one) for one in step.otherwise],
+                "label": cut_line(step.label),
+            }
+        case Repeat():
+            count, until = step.count, step.condition
+            return {
+                "step": "for",
+                "loop": step.loop,
+                "count": None if isinstance(count, Slice) else count,
+                "counted": _slice_to_json(count) if isinstance(count, Slice) else None,
+                "condition": None if until is None else _slice_to_json(until),
+                "body": [step_to_json(one) for one in step.body],
+                "label": cut_line(step.label),
+            }
+        case Sync():
+            return {"step": "sync"}
+    assert_never(step)
 
 
-def step_from_json(data: Reader) -> Step:
-    """The step that `step_to_json` wrote. Raises: IRError."""
-    match data["step"].one_of("launch", "copy", "sync"):
+def step_from_json(data: Reader, dims: Dims = NO_DIMS, depth: int = 0) -> Step:
+    """The step that `step_to_json` wrote, within `depth` others. Raises: IRError."""
+
+    def place(name: str) -> Slice:
+        return _slice_from_json(data[name], dims)
+
+    match data["step"].one_of("launch", "copy", "sync", "iteration", "largest", "if", "for"):
         case "launch":
-            return launch_from_json(data)
+            return launch_from_json(data, dims)
         case "copy":
-            return Copy(_slice_from_json(data["source"]), _slice_from_json(data["target"]))
-    return Sync()
+            return Copy(place("source"), place("target"))
+        case "iteration":
+            return WriteIteration(data["loop"].integer(), place("target"))
+        case "largest":
+            return KeepLargest(place("source"), place("target"))
+        case "sync":
+            return Sync()
+        case kind:
+            return _flow_from_json(data, kind, dims, depth + 1)
 
 
-def launch_from_json(data: Reader) -> Launch:
+def _flow_from_json(data: Reader, kind: str, dims: Dims, depth: int) -> Branch | Repeat:
+    if depth > DEEPEST:
+        raise IRError(
+            f"program: steps lie within each other more than {DEEPEST} deep; expected no program "
+            "of ours.",
+            code="program-depth",
+        )
+
+    def place(item: Reader) -> Slice:
+        return _slice_from_json(item, dims)
+
+    def steps(name: str) -> tuple[Step, ...]:
+        return tuple(step_from_json(item, dims, depth) for item in data[name].items())
+
+    label = data["label"].line()
+    if kind == "if":
+        return Branch(place(data["condition"]), steps("then"), steps("else"), label)
+    counted = data["counted"].or_none(place)
+    return Repeat(
+        data["loop"].integer(),
+        data["count"].or_none(Reader.integer) if counted is None else counted,
+        data["condition"].or_none(place),
+        steps("body"),
+        label,
+    )
+
+
+def launch_from_json(data: Reader, dims: Dims = NO_DIMS) -> Launch:
     """The launch that `step_to_json` wrote. Raises: IRError."""
-    arguments = tuple(_slice_from_json(item) for item in data["arguments"].items())
-    return Launch(data["function"].text(), arguments, data["label"].line())
+    arguments = tuple(_slice_from_json(item, dims) for item in data["arguments"].items())
+    sizes = data.optional("sizes")
+    given = () if sizes is None else shape_from_json(sizes, dims)
+    return Launch(data["function"].text(), arguments, data["label"].line(), given)
 
 
 def _slice_to_json(item: Slice) -> Json:
-    return {
+    made: dict[str, Json] = {
         "space": item.space,
         "position": item.position,
         "dtype": str(item.dtype),
-        "shape": list(item.shape),
+        "shape": shape_to_json(item.shape),
     }
+    if item.moves:
+        made["moves"] = [asdict(move) for move in item.moves]
+    return made
 
 
-def _slice_from_json(data: Reader) -> Slice:
+def _slice_from_json(data: Reader, dims: Dims) -> Slice:
+    moves = data.optional("moves")  # of rows alone
     return Slice(
         data["space"].one_of(*SPACES),
         data["position"].integer(),
         data["dtype"].dtype(),
-        data["shape"].shape(),
+        shape_from_json(data["shape"], dims),
+        () if moves is None else tuple(map(_row_from_json, moves.items(DEEPEST))),
     )
+
+
+def _row_from_json(data: Reader) -> LoopRow:
+    return LoopRow(data["loop"].integer(), data["rows"].integer(), data["reverse"].truth())
 
 
 def _function(data: Reader) -> PrimFunc:

@@ -4,7 +4,9 @@ Every tensor is a Slice of one of four spaces: "input" and "output" (the caller'
 "constant" (known when the program is built) and "arena" (one allocation per context, of
 `arena_bytes`). Launches run in order; two launches between the same two Syncs touch no common
 memory, one of them writing, so that they may overlap. Meaning: as if each launch were
-`functions[name]` called on the slices, one after the other.
+`functions[name]` called on the slices, one after the other. A Branch runs one of two lists of
+steps, a Repeat one list again and again, as data say; steps in a loop may work on the row of an
+array that the iteration is at.
 
 Some constants are computed: `prepare` lists launches that read and write constants only and run
 once, when the program is built. A constant that one of them writes is prepared; the others are
@@ -13,15 +15,16 @@ bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, assert_never
 
+from ..dim import Dim
 from ..dtype import DType
 from ..errors import IRError, known_names
 from ..index_check import IndexCheck
+from ..sizes import AnySize, dims_in, interval, largest, product_of
 from ..text.display import printable
-from .touched_memory import TouchedMemory
 
 if TYPE_CHECKING:  # a program that is only run holds none
     from ..func import PrimFunc
@@ -30,37 +33,81 @@ SPACES = ("input", "constant", "output", "arena")
 
 
 @dataclass(frozen=True, slots=True)
+class LoopRow:
+    """Which of `rows` equal parts of an array a step in a loop works on: the one that loop number
+    `loop` is at, counted from the last one where `reverse`.
+    """
+
+    loop: int
+    rows: int
+    reverse: bool = False
+
+    def of(self, iterations: Mapping[int, int]) -> int:
+        """The number of the row in these iterations of the loops around."""
+        number = iterations[self.loop]
+        return self.rows - 1 - number if self.reverse else number
+
+    def __str__(self) -> str:
+        return f"{self.rows - 1} - i{self.loop}" if self.reverse else f"i{self.loop}"
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
     """A dense row-major array: the tensor number `position` of its space, or, in the arena, the
     bytes from `position` on.
+
+    moves: it is one row of that array, of `shape`, in each iteration of the loops around another
+    one; a row of a row where there are several, that of the whole array first.
     """
 
     space: str
     position: int
     dtype: DType
-    shape: tuple[int, ...]
+    shape: tuple[AnySize, ...]
+    moves: tuple[LoopRow, ...] = ()
 
     @property
     def bytes(self) -> int:
-        """Bytes of the array."""
-        size = self.dtype.bytes
-        for extent in self.shape:
-            size *= extent
+        """Bytes of the array; the most that it may have, where a run decides."""
+        return self.dtype.bytes * largest(product_of(self.shape))
+
+    @property
+    def whole(self) -> Slice:
+        """The array that all rows make together; itself where it does not move."""
+        if not self.moves:
+            return self
+        shape = (*(move.rows for move in self.moves), *self.shape)
+        return Slice(self.space, self.position, self.dtype, shape)
+
+    @property
+    def reach(self) -> int:
+        """Bytes of the array that all rows make together."""
+        size = self.bytes
+        for move in self.moves:
+            size *= move.rows
         return size
 
+    def offset(self, iterations: Mapping[int, int]) -> int:
+        """Where its first byte lies in the whole array, in these iterations of the loops."""
+        row = 0
+        for move in self.moves:
+            row = row * move.rows + move.of(iterations)
+        return row * self.bytes
+
     def overlaps(self, other: Slice) -> bool:
-        """Whether the two share a byte."""
+        """Whether the two share a byte, in whichever iterations of the loops around."""
         if self.space != other.space or not self.bytes or not other.bytes:
             return False
         if self.space != "arena":
             return self.position == other.position
         return (
-            self.position < other.position + other.bytes
-            and other.position < self.position + self.bytes
+            self.position < other.position + other.reach
+            and other.position < self.position + self.reach
         )
 
     def __str__(self) -> str:
-        at = f"{self.space}[{self.position}]"
+        rows = "".join(f"[{move}]" for move in self.moves)
+        at = f"{self.space}[{self.position}]{rows}"
         return f"{at}: {self.dtype}[{', '.join(map(str, self.shape)) or '()'}]"
 
 
@@ -70,7 +117,7 @@ class ProgramTensor:
 
     name: str
     dtype: DType
-    shape: tuple[int, ...]
+    shape: tuple[AnySize, ...]
 
     @property
     def bytes(self) -> int:
@@ -82,12 +129,13 @@ class ProgramTensor:
 class Launch:
     """Run a function on slices, one for each of its parameters, in order.
 
-    label: the model's nodes that it computes, for reports.
+    label: the model's nodes that it computes, for reports. sizes: what the function's dims are.
     """
 
     function: str
     arguments: tuple[Slice, ...]
     label: str = ""
+    sizes: tuple[AnySize, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +156,78 @@ class Copy:
         return Effects((self.source,), (self.target,))
 
 
-Step = Launch | Sync | Copy
+@dataclass(frozen=True, slots=True)
+class WriteIteration:
+    """Write which iteration loop number `loop` is at, an int64 from 0 on."""
+
+    loop: int
+    target: Slice
+
+    @property
+    def effects(self) -> Effects:
+        """What it reads and writes."""
+        return Effects((), (self.target,))
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLargest:
+    """Let `target` be the larger one of the two, a uint64 each: so the check of indices of a launch
+    that runs several times, or not at all, outlives it.
+    """
+
+    source: Slice
+    target: Slice
+
+    @property
+    def effects(self) -> Effects:
+        """What it reads and writes."""
+        return Effects((self.source, self.target), (self.target,))
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Run `then` where `condition`, one bool, is true, else `otherwise`.
+
+    label: the model's node, for reports.
+    """
+
+    condition: Slice
+    then: tuple[Step, ...]
+    otherwise: tuple[Step, ...]
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Run `body` again and again, with a Sync at its end.
+
+    loop: its number, which no other loop of the program has. count: how often at most, a number or
+    one int64 that is read before the first iteration; None: no matter how often. condition: one
+    bool, read before each iteration, which ends it when it is false; None: always true.
+    label: the model's node, for reports.
+    """
+
+    loop: int
+    count: int | Slice | None
+    condition: Slice | None
+    body: tuple[Step, ...]
+    label: str = ""
+
+    @property
+    def always_runs(self) -> bool:
+        """Whether there is an iteration whatever the data say."""
+        return isinstance(self.count, int) and self.count > 0 and self.condition is None
+
+    @property
+    def before_first(self) -> tuple[Slice, ...]:
+        """What is read before the first iteration."""
+        given = (self.count, self.condition)
+        return tuple(item for item in given if isinstance(item, Slice))
+
+
+Action = Launch | Copy | WriteIteration | KeepLargest  # what reads and writes
+Step = Action | Sync | Branch | Repeat
+ACTION_TITLES = {Copy: "copy", WriteIteration: "iteration", KeepLargest: "check kept"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +280,7 @@ class Program:
     @property
     def prepared(self) -> frozenset[int]:
         """The positions of the constants that `prepare` computes."""
-        functions = _by_name(self)
+        functions = functions_by_name(self)
         return frozenset(
             item.position
             for launch in self.prepare
@@ -170,14 +289,19 @@ class Program:
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """The launches, in order."""
-        return tuple(step for step in self.body if isinstance(step, Launch))
+        """The launches, in order, those within branches and loops once each."""
+        return launches_of(self.body)
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The sizes that a run decides: those of the inputs, in their order."""
+        return dims_in(size for tensor in self.inputs for size in tensor.shape)
 
     @property
     def checks(self) -> tuple[ProgramCheck, ...]:
         """The checks of indices that a run makes, in order."""
-        functions = _by_name(self)
-        found = (_checks_of(functions[step.function], step) for step in self.launches)
+        functions, kept = functions_by_name(self), kept_words(self.body)
+        found = (checks_of(functions[step.function], step, kept) for step in self.launches)
         return tuple(check for checks in found for check in checks)
 
     def function(self, name: str) -> PrimFunc:
@@ -199,18 +323,74 @@ class Program:
                     f"  {tensor.name} = {Slice(space, position, tensor.dtype, tensor.shape)}"
                 )
         lines += [f"  prepare {step_text(launch)}" for launch in self.prepare]
-        return "\n".join([*lines, *(f"  {step_text(step)}" for step in self.body)])
+        return "\n".join([*lines, *(f"  {line}" for line in steps_text(self.body))])
 
 
 def step_text(step: Step) -> str:
-    """A step on one line."""
+    """A step on one line; of a branch or a loop the head."""
+    label = getattr(step, "label", "")
+    note = f"  # {printable(label)}" if label else ""
     match step:
         case Launch():
-            label = f"  # {printable(step.label)}" if step.label else ""
-            return f"{step.function}({'; '.join(map(str, step.arguments))}){label}"
+            return f"{step.function}({'; '.join(map(str, step.arguments))}){note}"
         case Copy():
             return f"copy({step.source} -> {step.target})"
-    return "sync()"
+        case WriteIteration():
+            return f"iteration(i{step.loop} -> {step.target})"
+        case KeepLargest():
+            return f"largest({step.source}; {step.target} -> {step.target})"
+        case Branch():
+            return f"if {step.condition}:{note}"
+        case Repeat():
+            often = "" if step.count is None else f" below {step.count}"
+            until = "" if step.condition is None else f" while {step.condition}"
+            return f"for i{step.loop}{often}{until}:{note}"
+        case Sync():
+            return "sync()"
+    assert_never(step)
+
+
+def action_title(step: Copy | WriteIteration | KeepLargest) -> str:
+    """What a step that launches nothing is called."""
+    return ACTION_TITLES[type(step)]
+
+
+def steps_text(steps: Iterable[Step]) -> Iterator[str]:
+    """Steps, a line for each, what is within branches and loops indented."""
+    for step in steps:
+        yield step_text(step)
+        match step:
+            case Branch():
+                yield from (f"    {line}" for line in steps_text(step.then))
+                yield "else:"
+                yield from (f"    {line}" for line in steps_text(step.otherwise))
+            case Repeat():
+                yield from (f"    {line}" for line in steps_text(step.body))
+
+
+def actions(steps: Iterable[Step]) -> Iterator[Action]:
+    """The steps that read and write, in order, those within branches and loops once each."""
+    for step in steps:
+        match step:
+            case Branch():
+                yield from actions(step.then)
+                yield from actions(step.otherwise)
+            case Repeat():
+                yield from actions(step.body)
+            case Sync():
+                pass
+            case _:
+                yield step
+
+
+def launches_of(steps: Iterable[Step]) -> tuple[Launch, ...]:
+    """The launches among `actions`."""
+    return tuple(step for step in actions(steps) if isinstance(step, Launch))
+
+
+def kept_words(steps: Iterable[Step]) -> dict[Slice, Slice]:
+    """Where the largest result of each check lies that a KeepLargest keeps."""
+    return {s.source: s.target for s in actions(steps) if isinstance(s, KeepLargest)}
 
 
 class HasRole(Protocol):
@@ -231,115 +411,24 @@ def launch_effects(parameters: Sequence[HasRole], launch: Launch) -> Effects:
     )
 
 
-def place_syncs(program: Program) -> Program:
-    """The program with a Sync wherever a step touches what one since the last Sync wrote, or writes
-    what one touched, and nowhere else. The same program when they stand there already.
-    """
-    placed: list[Step] = []
-    functions = _by_name(program)
-    since = _Since()
-    for step in program.body:
-        if isinstance(step, Sync):
-            continue
-        effects = _effects(functions, step)
-        if since.conflicts_with(effects):
-            placed.append(Sync())
-            since = _Since()
-        placed.append(step)
-        since.add(effects)
-    body = tuple(placed)
-    return program if body == program.body else replace(program, body=body)
-
-
-def verify_program(program: Program) -> None:
-    """Check that every step is well formed, that steps without a Sync between them are independent,
-    and that nothing takes the place of a check's result.
-
-    Raises: IRError naming the step.
-    """
-    held: list[ProgramCheck] = []
-    functions = _by_name(program)
-    for launch in program.prepare:
-        _check_slices(program, launch, _effects(functions, launch), ("constant",), ("constant",))
-    since, steps = _Since(), list[Launch | Copy]()
-    for step in program.body:
-        if isinstance(step, Sync):
-            since, steps = _Since(), []
-            continue
-        effects = _effects(functions, step)
-        _check_slices(program, step, effects, SPACES, ("output", "arena"))
-        _check_held(held, step, effects)
-        if isinstance(step, Launch):
-            found = tuple(_checks_of(functions[step.function], step))
-            _check_words(found, step)
-            held += found
-        if since.conflicts_with(effects):
-            other = next(x for x in steps if effects.conflicts_with(_effects(functions, x)))
-            raise IRError(
-                f"program: '{step_text(step)}' and '{step_text(other)}' touch the same memory; "
-                "expected a sync between them.",
-                code="program-sync",
-            )
-        since.add(effects)
-        steps.append(step)
-
-
-def _checks_of(func: PrimFunc, launch: Launch) -> Iterator[ProgramCheck]:
+def checks_of(
+    func: PrimFunc, launch: Launch, kept: Mapping[Slice, Slice]
+) -> Iterator[ProgramCheck]:
+    """The checks of indices that a launch of a function makes. kept: see `kept_words`."""
     for parameter, word in zip(func.parameters, launch.arguments, strict=True):
         if parameter.check is not None:
-            yield ProgramCheck(launch.label or launch.function, parameter.check, word)
+            label = launch.label or launch.function
+            yield ProgramCheck(label, parameter.check, kept.get(word, word))
 
 
-def _check_words(checks: Sequence[ProgramCheck], step: Launch) -> None:
-    """The results of checks lie in the arena, where who runs a program finds them."""
-    for item in checks:
-        if item.word.space != "arena":
-            raise IRError(
-                f"program: '{step_text(step)}' leaves the check of '{item.check.what}' in "
-                f"{item.word}; expected memory of the arena.",
-                code="program-check-space",
-            )
-
-
-def _check_held(held: Sequence[ProgramCheck], step: Launch | Copy, effects: Effects) -> None:
-    """No step writes where the result of an earlier check lies."""
-    for item in effects.written:
-        lost = next((check for check in held if check.word.overlaps(item)), None)
-        if lost is not None:
-            raise IRError(
-                f"program: '{step_text(step)}' writes {item}, where the check of "
-                f"'{lost.check.what}' of {lost.label} lies; expected memory of its own for it.",
-                code="program-check",
-            )
-
-
-class _Since:
-    """What the steps since a Sync touch and write."""
-
-    def __init__(self) -> None:
-        self._touched = TouchedMemory()
-        self._written = TouchedMemory()
-
-    def conflicts_with(self, effects: Effects) -> bool:
-        """Whether a step may not overlap one of them."""
-        return any(map(self._touched.meets, effects.written)) or any(
-            map(self._written.meets, effects.touched)
-        )
-
-    def add(self, effects: Effects) -> None:
-        """One step more."""
-        for item in effects.touched:
-            self._touched.add(item)
-        for item in effects.written:
-            self._written.add(item)
-
-
-def _by_name(program: Program) -> dict[str, PrimFunc]:
+def functions_by_name(program: Program) -> dict[str, PrimFunc]:
+    """The functions of a program by name."""
     return {func.name: func for func in program.functions}
 
 
-def _effects(functions: Mapping[str, PrimFunc], step: Launch | Copy) -> Effects:
-    if isinstance(step, Copy):
+def effects_of(functions: Mapping[str, PrimFunc], step: Action) -> Effects:
+    """What a step reads and writes. Raises: IRError for a launch that does not fit its function."""
+    if not isinstance(step, Launch):
         return step.effects
     func = functions.get(step.function)
     if func is None:
@@ -354,68 +443,29 @@ def _effects(functions: Mapping[str, PrimFunc], step: Launch | Copy) -> Effects:
             f"{len(step.arguments)}.",
             code="program-arguments",
         )
-    if func.dims:
+    if len(func.dims) != len(step.sizes):
+        named = ", ".join(dim.name for dim in func.dims) or "none"
+        got = ", ".join(map(str, step.sizes)) or "none"
         raise IRError(
-            f"program: a call decides the size '{func.dims[0].name}' of '{step.function}'; "
-            "expected a function of numbers: a slice has one shape.",
+            f"program: '{step.function}' takes the sizes {named}; got {got}.",
             code="program-sizes",
-            hints=("specialise(func, sizes) gives the function of one choice of sizes.",),
         )
-    for parameter, argument in zip(func.parameters, step.arguments, strict=True):
-        if parameter.dtype != argument.dtype or parameter.buffer.size != _size(argument):
+    for dim, size in zip(func.dims, step.sizes, strict=True):
+        low, high = interval(size)
+        if not dim.low <= low <= high <= dim.high:
             raise IRError(
-                f"program: '{step.function}' takes '{parameter.name}' of {parameter.buffer.size} x "
+                f"program: '{step.function}' takes a size '{dim.name}' of {dim.low} to {dim.high}; "
+                f"got {size}, which is {low} to {high}.",
+                code="program-size-bounds",
+            )
+    values = dict(zip(func.dims, step.sizes, strict=True))
+    for parameter, argument in zip(func.parameters, step.arguments, strict=True):
+        extents = parameter.buffer.extents
+        wanted = product_of(values[e] if isinstance(e, Dim) else e for e in extents)
+        if parameter.dtype != argument.dtype or wanted != product_of(argument.shape):
+            raise IRError(
+                f"program: '{step.function}' takes '{parameter.name}' of {wanted} x "
                 f"{parameter.dtype}; got {argument}.",
                 code="program-argument",
             )
     return launch_effects(func.parameters, step)
-
-
-def _size(item: Slice) -> int:
-    return item.bytes // item.dtype.bytes
-
-
-def _check_slices(
-    program: Program,
-    step: Step,
-    effects: Effects,
-    readable: tuple[str, ...],
-    writable: tuple[str, ...],
-) -> None:
-    for item in effects.touched:
-        if not _exists(program, item):
-            raise IRError(
-                f"program: '{step_text(step)}' names {item}, which does not exist.",
-                code="program-slice",
-            )
-        allowed = writable if item in effects.written else readable
-        if item.space not in allowed:
-            verb = "writes" if item in effects.written else "reads"
-            raise IRError(
-                f"program: '{step_text(step)}' {verb} {item}; expected memory of "
-                f"{' or '.join(allowed)}.",
-                code="program-space",
-            )
-
-
-def _exists(program: Program, item: Slice) -> bool:
-    if item.space == "arena":
-        return item.position >= 0 and item.position + item.bytes <= program.arena_bytes
-    known = {"input": program.inputs, "constant": program.constants, "output": program.outputs}
-    tensors = known.get(item.space, ())
-    if not 0 <= item.position < len(tensors):
-        return False
-    tensor = tensors[item.position]
-    return (tensor.dtype, tensor.bytes) == (item.dtype, item.bytes)
-
-
-def live_slices(program: Program) -> Iterator[tuple[int, Slice, bool]]:
-    """(step number, slice, whether it is written) for every use of the arena, in order."""
-    functions = _by_name(program)
-    for number, step in enumerate(program.body):
-        if isinstance(step, Sync):
-            continue
-        effects = _effects(functions, step)
-        for item in effects.touched:
-            if item.space == "arena":
-                yield number, item, item in effects.written

@@ -22,8 +22,8 @@ class MemoryPlace(Protocol):
         ...
 
     @property
-    def bytes(self) -> int:
-        """Bytes of the array."""
+    def reach(self) -> int:
+        """Bytes of the array; of all its rows where it is one of them."""
         ...
 
 
@@ -37,12 +37,14 @@ class TouchedMemory:
 
     def add(self, place: MemoryPlace) -> None:
         """Take in one more place."""
-        if not place.bytes:
+        if not place.reach:
             return
         if place.space != "arena":
             self._arrays.add((place.space, place.position))
             return
-        start, end = place.position, place.position + place.bytes
+        self._add_interval(place.position, place.position + place.reach)
+
+    def _add_interval(self, start: int, end: int) -> None:
         first, last = bisect_left(self._ends, start), bisect_right(self._starts, end)
         if first < last:
             start, end = min(start, self._starts[first]), max(end, self._ends[last - 1])
@@ -51,9 +53,21 @@ class TouchedMemory:
 
     def meets(self, place: MemoryPlace) -> bool:
         """Whether a place shares a byte with one of those."""
-        if not place.bytes:
+        if not place.reach:
             return False
         if place.space != "arena":
             return (place.space, place.position) in self._arrays
         after = bisect_right(self._ends, place.position)
-        return after < len(self._starts) and self._starts[after] < place.position + place.bytes
+        return after < len(self._starts) and self._starts[after] < place.position + place.reach
+
+    def copy(self) -> TouchedMemory:
+        """Another set of the same places."""
+        made = TouchedMemory()
+        made.update(self)
+        return made
+
+    def update(self, other: TouchedMemory) -> None:
+        """Take in the places of another set."""
+        self._arrays |= other._arrays
+        for start, end in zip(other._starts, other._ends, strict=True):
+            self._add_interval(start, end)

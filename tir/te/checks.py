@@ -15,6 +15,7 @@ from ..errors import IRError, IRTypeError
 from ..expr import Const, Expr, Number, Var, convert
 from ..operand_checks import check_computable, check_same
 from ..reduce import Reduce
+from ..sizes import Size, axis_of
 from ..text.printer import print_expr
 from ..visit import free_vars, loads, walk
 from .dims import check_row
@@ -23,9 +24,10 @@ from .dims import check_row
 def checked_shape(shape: object, name: str) -> tuple[Extent, ...]:
     """The extents of a shape, or of one dimension, as Python integers and dims.
 
-    Raises: IRError for what is no dim and no integer, or negative.
+    Raises: IRError for what is no dim and no integer, or negative; SizeError.
     """
-    extents = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    given = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    extents = tuple(axis_of(e) if isinstance(e, Size) else e for e in given)
     return tuple(e if isinstance(e, Dim) else checked_size(e, extents, name) for e in extents)
 
 

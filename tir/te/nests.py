@@ -44,9 +44,10 @@ def assemble(
     inputs: Sequence[Tensor],
     outputs: Sequence[Tensor],
     order: Sequence[Computation],
+    sizes: Sequence[Dim] = (),
 ) -> PrimFunc:
     """The function of computations in order, with the checks of their indices as its last
-    outputs.
+    outputs; sizes: what no input tells.
     """
     checks = {made: check for computation in order for check, made in _checks(computation)}
     order = (*order, *checks)
@@ -66,7 +67,7 @@ def assemble(
     parameters = [Parameter(buffers[t], "constant" if t.constant else "input") for t in inputs]
     parameters += [Parameter(buffers[_place(t)], "output") for t in outputs]
     parameters += [Parameter(buffers[made, 0], "output", check) for made, check in checks.items()]
-    return PrimFunc(name, tuple(parameters), body)
+    return PrimFunc(name, tuple(parameters), body, tuple(sizes))
 
 
 def _checks(made: Computation) -> Iterator[tuple[IndexCheck, Computation]]:

@@ -27,6 +27,7 @@ from ..expr import LT, TRUE, And, Call, Expr, Max, Min, Mul, Number, Or, Select,
 from ..expr import const as exact_const
 from ..number import integer_range
 from ..reduce import Reduce, Reducer, Values
+from ..sizes import Length, Size, axis_of
 from ..text.printer import print_expr
 from ..visit import loads
 from .accumulate import accumulated
@@ -73,11 +74,13 @@ Axes = ReduceAxis | Sequence[ReduceAxis]
 Joined = Expr | tuple[Expr, ...]
 
 
-def reduce_axis(extent: Extent, *, name: str = "k") -> ReduceAxis:
+def reduce_axis(extent: Length, *, name: str = "k") -> ReduceAxis:
     """An axis of `extent` points to reduce over; over none, a reduction gives its identity.
 
-    Raises: IRError for an extent that is no dim and no integer of 0 or more.
+    Raises: IRError for an extent that is no dim and no integer of 0 or more; SizeError.
     """
+    if isinstance(extent, Size):
+        extent = axis_of(extent)
     if isinstance(extent, Dim):
         return ReduceAxis(name, INT64, extent.high, extent)
     check_extent(extent, name)

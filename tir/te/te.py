@@ -25,6 +25,7 @@ from ..errors import IRError, IRTypeError
 from ..expr import Expr, Number, Var
 from ..func import PrimFunc
 from ..reduce import Reduce
+from ..sizes import Length
 from ..visit import walk
 from .checks import check_element, check_elements, checked_shape, output_names
 from .dims import check_constant, check_dims, dim
@@ -162,7 +163,7 @@ __all__ = [
 
 
 def placeholder(
-    shape: Sequence[Extent] | Extent, dtype: str | DType, *, name: str, constant: bool = False
+    shape: Sequence[Length] | Length, dtype: str | DType, *, name: str, constant: bool = False
 ) -> Tensor:
     """An input of `shape` and element type `dtype`.
 
@@ -181,13 +182,13 @@ def placeholder(
 
 @overload
 def compute(
-    shape: Sequence[Extent] | Extent, element: Callable[..., Expr | Number], *, name: str
+    shape: Sequence[Length] | Length, element: Callable[..., Expr | Number], *, name: str
 ) -> Tensor: ...
 
 
 @overload
 def compute(
-    shape: Sequence[Extent] | Extent,
+    shape: Sequence[Length] | Length,
     element: Callable[..., Expr | Number | tuple[Expr, ...]],
     *,
     name: tuple[str, ...],
@@ -195,7 +196,7 @@ def compute(
 
 
 def compute(
-    shape: Sequence[Extent] | Extent,
+    shape: Sequence[Length] | Length,
     element: Callable[..., Expr | Number | tuple[Expr, ...]],
     *,
     name: str | tuple[str, ...],
@@ -251,10 +252,12 @@ def _axis_names(element: Callable[..., object], rank: int, name: str) -> list[st
     return hints
 
 
-def func(*tensors: Tensor, name: str) -> PrimFunc:
+def func(*tensors: Tensor, name: str, sizes: Iterable[Dim] = ()) -> PrimFunc:
     """The PrimFunc that computes the last tensors from the first.
 
     tensors: the placeholders in the order of the call, then the outputs (those made by te.compute).
+    sizes: dims that no input tells: a call has to say them. Only a program of several functions
+    makes such calls.
     Tensors in between that are not listed become intermediates. Names are made unique by appending
     _1, _2.
     Raises: IRError when an output reads a placeholder that is not listed, an input stands after an
@@ -290,8 +293,15 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
                 ),
             )
     check_symbols(name, order)
-    check_dims(name, inputs, (e for made in order for e in _sizes(made)))
-    return assemble(name, inputs, outputs, order)
+    said = tuple(sizes)
+    check_dims(name, inputs, (e for made in order for e in _sizes(made) if e not in said))
+    return assemble(name, inputs, outputs, order, said)
+
+
+def dims_of_tensors(*tensors: Tensor) -> tuple[Dim, ...]:
+    """The dims that the computations behind tensors mention, each once."""
+    found = (e for made in _definition_order(tensors) for e in _sizes(made))
+    return tuple(dict.fromkeys(e for e in found if isinstance(e, Dim)))
 
 
 def _sizes(made: Computation) -> Iterator[Extent]:

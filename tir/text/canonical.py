@@ -50,7 +50,8 @@ def canonical(func: PrimFunc) -> PrimFunc:
     parameters = tuple(
         replace(p, buffer=buffers[p.buffer], check=_nameless(p.check)) for p in func.parameters
     )
-    return PrimFunc("f", parameters, transform(body, rename))
+    sizes = tuple(dims[dim] for dim in func.sizes)
+    return PrimFunc("f", parameters, transform(body, rename), sizes)
 
 
 def _nameless(check: IndexCheck | None) -> IndexCheck | None:

@@ -126,7 +126,7 @@ class _Verifier:
             )
         told = {d for buffer in self.func.inputs for d in buffer.dims}
         for dim in self.func.dims:
-            if dim not in told:
+            if dim not in told and dim not in self.func.sizes:
                 raise self.error(
                     f"no input has the size '{dim.name}'; expected one that tells it",
                     code="verify-dim-input",

@@ -8,7 +8,8 @@ copy of its own, whose vectors are as long as what is left. The loops of an inst
 A loop is cut where the padding inside of a sum begins and ends. So is the loop over the steps of a
 scan, behind the first ones: where its values choose the initial part. A serial loop falls into
 several loops, a parallel loop gets an If, so that its share-out stays whole. A loop all of whose
-blocks are off from some iteration on becomes shorter. What stays undecided remains a predicate.
+blocks are off from some iteration on becomes shorter. What stays undecided remains a predicate, and
+what a call decides cuts nothing here (fit_dims.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ....tir.analysis.bounds import bounds
 from ....tir.analysis.iterations import iterations
 from ....tir.analysis.linear import Interval, expression, linear
 from ....tir.analysis.simplify import simplify, simplify_stmt
-from ....tir.conditions import conjuncts
+from ....tir.conditions import conjuncts, names_dim
 from ....tir.expr import EQ, LE, LT, Compare, Expr, Select, Var, index
 from ....tir.func import PrimFunc
 from ....tir.node import Node
@@ -221,7 +222,9 @@ def _decisions(block: Block, var: Var, ranges: Ranges) -> Iterator[_Decided]:
     for condition in conjuncts(simplify(block.predicate, ranges)):
         if isinstance(condition, Compare) and var in free_vars(condition):
             found = _decide(condition, var, ranges)
-            if found is not None:
+            if found is not None and names_dim(condition):
+                yield replace(found, points=())
+            elif found is not None:
                 sharp = max(found.points) - min(found.points) <= 1
                 yield replace(found, mixed=not sharp and mixed(block, condition))
 

@@ -51,7 +51,7 @@ from ....tir.visit import (
     transform,
     walk,
 )
-from .starts_afresh import branch_conditions, starts_afresh
+from .starts_afresh import below_tests, branch_conditions, starts_afresh
 
 Access = Load | Store | Prefetch
 
@@ -294,7 +294,7 @@ def _place(body: Stmt, buffer: Buffer) -> Stmt:
             case Alloc():
                 place = place.body
             case For() if _may_own(place, buffer) and starts_afresh(place, buffer):
-                place = found = place.body
+                place = found = below_tests(place.body)
             case _:
                 return found
 

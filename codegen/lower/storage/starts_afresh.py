@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from ....tir.analysis.linear import linear
 from ....tir.analysis.regions import region
 from ....tir.buffer import Buffer, Load
-from ....tir.conditions import conjuncts
+from ....tir.conditions import conjuncts, names_dim
 from ....tir.expr import Expr, Var
 from ....tir.node import Node
-from ....tir.stmt import Alloc, Block, For, If, IterKind, Role, Seq, Store
+from ....tir.stmt import Alloc, Block, For, If, IterKind, Role, Seq, Stmt, Store
 from ....tir.visit import blocks, enclosing_path, free_vars, loads, statements, stores, substitute
 from ..vector.vector_body import negated
 
@@ -22,7 +22,7 @@ def starts_afresh(loop: For, buffer: Buffer) -> bool:
     block below writes it whole.
     """
     writers = [b for b in blocks(loop.body) if any(s.buffer is buffer for s in stores(b.body))]
-    if not writers or not isinstance(loop.body, Seq | Alloc | For):
+    if not writers or not isinstance(below_tests(loop.body), Seq | Alloc | For):
         return False
     for block in writers:
         pairs = zip(block.iters, block.bindings, strict=True)
@@ -38,6 +38,13 @@ def starts_afresh(loop: For, buffer: Buffer) -> bool:
     if len({b.name for b in parts}) > 1 and not _parts_suffice(loop, buffer, parts):
         return False
     return len(blocks(loop.body)) > len(writers) or any(b.is_ordered for b in writers)
+
+
+def below_tests(body: Stmt) -> Stmt:
+    """What stands in the body of a loop below the tests of dims that end it."""
+    while isinstance(body, If) and body.orelse is None and names_dim(body.condition):
+        body = body.then
+    return body
 
 
 def _parts_suffice(loop: For, buffer: Buffer, parts: Sequence[Block]) -> bool:

@@ -268,9 +268,9 @@ class VectorBody:
         if provable(substitute(on, {self.lane: index(0)}), self.ranges):  # the first lane always is
             return True
         return all(
-            provable(all_of(LE(index(0), i), LT(i, index(extent))), self.ranges)
+            provable(all_of(index(0) <= i, i < extent), self.ranges)
             for load in found
-            for i, extent in zip(load.indices, load.buffer.shape, strict=True)
+            for i, extent in zip(load.indices, load.buffer.extents, strict=True)
         )
 
     def _load(self, load: Load, on: Expr | None) -> Expr:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....tir.analysis.iterations import LaneRange
-from ....tir.analysis.linear import Interval, Ranges
-from ....tir.analysis.simplify import simplify_stmt
+from ....tir.analysis.linear import Interval, Ranges, expression, linear
+from ....tir.analysis.narrow import narrowed
+from ....tir.analysis.simplify import simplify, simplify_stmt
 from ....tir.buffer import Load
+from ....tir.conditions import all_of, conjuncts, names_dim
 from ....tir.dtype import INT64, DType
 from ....tir.expr import (
+    LE,
     LT,
     And,
     Cast,
@@ -29,7 +32,7 @@ from ....tir.expr import (
 from ....tir.func import PrimFunc
 from ....tir.lowered import Broadcast, Ramp
 from ....tir.node import Node
-from ....tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq
+from ....tir.stmt import NOTHING, Alloc, For, ForKind, If, Stmt, Store, seq
 from ....tir.target.target import Target
 from ....tir.visit import free_vars, fresh_copy, substitute, walk, with_distinct_lets
 from ...isa.isa import Isa, isa
@@ -51,7 +54,8 @@ class Vectorize:
 
     The lanes are those that the widest type in the loop has in one register, of bytes those of 32
     bits. What the instruction set cannot do with vectors (a type or an operation that it lacks)
-    runs lane after lane; so does an outer one of two nested vectorised loops.
+    runs lane after lane; so does an outer one of two nested vectorised loops. What it has no masks
+    for does so where a call leaves less than all lanes.
     Requires: stage NEST without blocks. Ensures: no loop is VECTORIZED.
     Raises: TargetError for lanes that store to elements that are not neighbours.
     """
@@ -70,6 +74,10 @@ class _Rewriter:
         """Bottom-up, so that the innermost of nested vectorised loops wins."""
         if isinstance(stmt, For):
             ranges = {**ranges, stmt.var: (0, stmt.extent - 1)}
+        if isinstance(stmt, If) and names_dim(stmt.condition):
+            orelse = None if stmt.orelse is None else self.stmt(stmt.orelse, ranges)
+            then = self.stmt(stmt.then, narrowed(ranges, stmt.condition))
+            return If(stmt.condition, then, orelse)
         result = stmt.map_children(lambda c: self.stmt(c, ranges) if isinstance(c, Stmt) else c)
         if isinstance(result, For) and result.kind is ForKind.VECTORIZED:
             return self._loop(result, ranges)
@@ -81,7 +89,28 @@ class _Rewriter:
             return self._vectors(loop, ranges, held)
         except NotVectorizable:
             kind = ForKind.UNROLLED if held and self.isa.vector_bytes else ForKind.SERIAL
-            return For(loop.var, loop.extent, kind, loop.body)
+            lanes = For(loop.var, loop.extent, kind, loop.body)
+        try:
+            whole = self._where_whole(loop, ranges, held)
+        except NotVectorizable:
+            return lanes
+        return lanes if whole is None else replace(whole, orelse=fresh_copy(lanes))
+
+    def _where_whole(self, loop: For, ranges: Ranges, held: bool) -> If | None:
+        """The loop in vectors where a call leaves all its iterations, which the instruction set may
+        have no masks for; None where no test says so. Raises: NotVectorizable.
+        """
+        if not isinstance(loop.body, If) or loop.body.orelse is not None:
+            return None
+        tests = conjuncts(loop.body.condition)
+        ends = [c for c in tests if names_dim(c) and _rises(c, loop.var)]
+        if not ends:
+            return None
+        others = [c for c in tests if c not in ends]
+        inside = If(all_of(*others), loop.body.then) if others else loop.body.then
+        vectors = self._vectors(replace(loop, body=fresh_copy(inside)), ranges, held)
+        last: dict[Var, Expr] = {loop.var: index(loop.extent - 1)}
+        return If(all_of(*(simplify(substitute(c, last), ranges) for c in ends)), vectors)
 
     def _vectors(self, loop: For, ranges: Ranges, held: bool) -> Stmt:
         lanes = self._lanes(loop)
@@ -139,6 +168,15 @@ class _Rewriter:
         result = with_distinct_lets(VectorBody(lane, lanes, ranges).stmt(body, on))
         check_supported(result, self.isa, ranges)
         return result
+
+
+def _rises(condition: Expr, var: Var) -> bool:
+    """Whether a comparison holds for all smaller values of a variable where it holds for one."""
+    if not isinstance(condition, LT | LE):
+        return False
+    form = linear(condition.a) - linear(condition.b)
+    rest = expression(form.without(var))
+    return form.coefficient(var) > 0 and var not in free_vars(rest)
 
 
 def _element_types(body: Stmt, lane: Var) -> set[DType]:

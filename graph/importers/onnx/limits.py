@@ -13,9 +13,10 @@ import numpy as np
 
 from ....runtime.machine.memory import process_memory
 from ....tir import dtype as dtypes
+from ....tir.sizes import largest
 from ...errors import ModelError
 from ...options import LARGEST_MODEL
-from ...types import TensorType
+from ...types import Shape, TensorType
 
 # the operators compute with each of them
 _STORED = ("float16",)  # of the types that are stored and not computed in, what we read
@@ -75,7 +76,7 @@ class Account:
             )
 
 
-def checked_type(what: str, dtype: str, shape: tuple[int, ...], limits: ImportLimits) -> TensorType:
+def checked_type(what: str, dtype: str, shape: Shape, limits: ImportLimits) -> TensorType:
     """The type of `what`.
 
     Raises: ModelError for an unknown element type, a negative size, or a limit exceeded.
@@ -90,13 +91,13 @@ def checked_type(what: str, dtype: str, shape: tuple[int, ...], limits: ImportLi
             f"model: {what} has {len(shape)} dimensions; expected at most {limits.rank}.",
             code="model-rank",
         )
-    if min(shape, default=0) < 0:
+    if any(size < 0 for size in shape):
         raise ModelError(
             f"model: {what} has shape {list(shape)}; expected sizes of 0 or more.",
             code="model-shape",
         )
     # an axis without elements does not make the others small: they are counted, too
-    size = math.prod(max(1, extent) for extent in shape) * np.dtype(dtype).itemsize
+    size = math.prod(max(1, largest(extent)) for extent in shape) * np.dtype(dtype).itemsize
     if size > limits.value_bytes:
         raise ModelError(
             f"model: {what} of type {TensorType(dtype, shape)} takes {size} bytes; "

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
+from ....tir.sizes import AnySize, closed_shape, largest
 from ...errors import ModelError
+from ...ir.at_sizes import has_sizes
 from ...ir.build import GraphBuilder
-from ...ir.ir import GraphNode
+from ...ir.ir import Graph, GraphNode, RegionOperator, check_sizes_known
 from ...ops.base import Operator
+from ...ops.size_values import SizeValues
 from ...reference.reference import apply
-from ...types import Array, Splat, TensorType, array_of, owned
+from ...types import Array, Constant, Shape, Splat, TensorType, array_of, owned
+from .index_walks import IndexWalk, note_walk
 from .limits import checked_type
+from .size_arithmetic import SizeArray, sizes_of
 from .tensors import TensorReader
 
 SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read
@@ -28,6 +34,7 @@ KINDS = {
     "reals": AttributeProto.FLOATS,
     "text": AttributeProto.STRING,
     "tensor": AttributeProto.TENSOR,
+    "graph": AttributeProto.GRAPH,
 }
 
 
@@ -35,14 +42,43 @@ class NotSupported(Exception):
     """A node is valid ONNX, but no core operator says what it means; all are collected."""
 
 
+class LostRegion(Exception):
+    """A node within a graph of this one is not supported, and has been collected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A graph within a node. captured: what it takes from the graph around the node, after the
+    inputs that the node gives it.
+    """
+
+    graph: Graph
+    captured: tuple[str, ...]
+
+
+class RegionReader(Protocol):
+    """What reads graphs within a node."""
+
+    def region(self, proto: GraphProto, given: Sequence[TensorType | Constant]) -> Region:
+        """A graph of its own. given: what each of its inputs is. Raises: LostRegion, ModelError."""
+
+    def inline(self, proto: GraphProto) -> tuple[str, ...]:
+        """Its nodes as nodes of the graph around it; its outputs. Raises: as `region`."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeReader:
-    """A node to import: `inputs` are values of the builder, "" where the model leaves one out."""
+    """A node to import: `inputs` are values of the builder, "" where the model leaves one out.
+
+    walks: those of the values so far that are one.
+    """
 
     proto: NodeProto
     version: int
     builder: GraphBuilder
     tensors: TensorReader
+    regions: RegionReader
+    walks: dict[str, IndexWalk]
 
     @property
     def title(self) -> str:
@@ -102,14 +138,31 @@ class NodeReader:
         for output, type_ in zip(node.outputs, types, strict=True):
             checked_type(f"value '{output}'", type_.dtype, type_.shape, self.tensors.limits)
         known = self.builder.constants
+        values = sizes_of(node, self.builder)
+        if values is not None:
+            self.define_sizes(node.outputs[0], values, types[0].dtype)
+            return
         operands = [array_of(known[value]) for value in node.inputs if value in known]
-        small = all(t.elements <= SHAPE_ELEMENTS and not t.is_float for t in types)
+        small = all(largest(t.elements) <= SHAPE_ELEMENTS and not t.is_float for t in types)
         few = sum(array.size for array in operands) <= OPERAND_ELEMENTS
-        if small and few and operands and len(operands) == len(node.inputs):
+        plain = not isinstance(node.op, RegionOperator) and not has_sizes(node.op)
+        if plain and small and few and operands and len(operands) == len(node.inputs):
             for output, array in zip(node.outputs, apply(node.op, *operands), strict=True):
                 self.builder.constant(output, owned(array))
         else:
             self.builder.add_node(node)
+            note_walk(node, self.builder, self.walks)
+
+    def define_sizes(self, name: str, values: SizeArray, dtype: str = "int64") -> None:
+        """Add integers that the model computes with, of which a run may decide some."""
+        listed = values.reshape(-1).tolist()
+        if all(isinstance(value, int) for value in listed):
+            self.builder.constant(name, owned(values.astype(dtype)))
+        else:
+            op = SizeValues(tuple(listed), values.shape)
+            node = GraphNode(op, (), (name,), self.proto.name)
+            self.builder.add_node(node)
+            note_walk(node, self.builder, self.walks)
 
     def constant(self, position: int, most: int = 1 << 20) -> Array:
         """The elements of a constant input, at most `most`.
@@ -120,7 +173,7 @@ class NodeReader:
         constant = self.builder.constants.get(name)
         if constant is None:
             raise NotSupported(f"input '{name}' is not a constant")
-        if self.builder.types[name].elements > most:
+        if largest(self.builder.types[name].elements) > most:
             raise ModelError(
                 f"model: input '{name}' of {self.title} has {self.builder.types[name].elements} "
                 "elements; "
@@ -143,8 +196,18 @@ class NodeReader:
     def sizes(self, position: int, most: int = LIST_ELEMENTS) -> tuple[int, ...]:
         """A constant input that is a list of at most `most` integers.
 
+        Raises: ModelError when it is not; SizeError where calls decide one.
+        """
+        return closed_shape(self.open_sizes(position, most))
+
+    def open_sizes(self, position: int, most: int = LIST_ELEMENTS) -> Shape:
+        """A known input that is a list of at most `most` integers, some of which calls decide.
+
         Raises: ModelError when it is not.
         """
+        known = self.builder.sizes.get(self.value(position))
+        if known is not None and len(known.shape) == 1 and known.shape[0] <= most:
+            return known.values
         array = self.constant(position, most)
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
             raise ModelError(
@@ -153,6 +216,14 @@ class NodeReader:
                 code="onnx-input-list",
             )
         return tuple(int(size) for size in array)
+
+    def size(self, position: int) -> AnySize:
+        """A known input that is one integer, which a run may decide.
+
+        Raises: ModelError when it is not.
+        """
+        known = self.builder.sizes.get(self.value(position))
+        return known.values[0] if known is not None else self.whole(position)
 
     def integer(self, name: str, default: int | None = None) -> int:
         """An integer attribute."""
@@ -200,6 +271,22 @@ class NodeReader:
         return self.tensors.read(
             found.t if found is not None else TensorProto(), f"attribute '{name}' of {self.title}"
         )
+
+    def region(self, name: str, given: Sequence[TensorType | Constant]) -> Region:
+        """An attribute that is a graph. given: what each of its inputs is.
+
+        Raises: ModelError where a run decides sizes of the model.
+        """
+        check_sizes_known(self.title, self.builder.inputs)
+        return self.regions.region(self._graph(name), given)
+
+    def inline(self, name: str) -> tuple[str, ...]:
+        """The nodes of an attribute that is a graph, from here on; its outputs."""
+        return self.regions.inline(self._graph(name))
+
+    def _graph(self, name: str) -> GraphProto:
+        found = self._find(name, "graph", True)
+        return found.g if found is not None else GraphProto()
 
     def number(self, value: float, position: int = 0) -> str:
         """A constant without axes that has the element type of the input at `position`.

@@ -1,15 +1,22 @@
-"""Sizes that a model leaves open, and how callers close them: by input or symbol, no guess."""
+"""Sizes that a model leaves open, and what callers say of them, by input or symbol: a number, or
+the least, the usual and the largest that a run may decide. No guess.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
+from ....tir.dim import Dim
 from ....tir.errors import known_names
+from ....tir.sizes import AnySize, Size, size_of
 from ...errors import ModelError
-from ...types import SymbolicSize
+from ...types import Shape, SymbolicSize
 
-Shapes = Mapping[str, Sequence[int] | int]
+Range = tuple[int, int, int]  # the least, the usual and the largest size
+Shapes = Mapping[str, Sequence[int | Range] | int]
+LARGEST_SIZE = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,37 +37,48 @@ def unnamed(name: str, axis: int) -> SymbolicSize:
     return SymbolicSize(f"{name}[{axis}]")
 
 
-def resolve(declared: Sequence[Declared], shapes: Shapes | None) -> dict[str, tuple[int, ...]]:
+def resolve(declared: Sequence[Declared], shapes: Shapes | None) -> dict[str, Shape]:
     """The shape of every input, with every symbol replaced by its size.
 
-    shapes: {"input": (1, 3, 224, 224)} and {"symbol": 8} in any mixture.
+    shapes: {"input": (1, 3, 224, 224)}, {"symbol": 8} and {"symbol": (1, 8, 64)} in any mixture; an
+    axis of an input may have a range, too.
     Raises: ModelError when a size stays open (all are listed), is contradicted or unknown.
     """
     given = dict(shapes or {})
     _check_names(declared, given)
-    sizes: dict[SymbolicSize, int] = {}
+    inputs = {item.name for item in declared}
+    sizes: dict[SymbolicSize, AnySize] = {}
     for name, size in given.items():
-        if isinstance(size, int):
-            sizes[SymbolicSize(name)] = _size(name, size)
+        if name not in inputs:
+            sizes[SymbolicSize(name)] = _size(name, name, size)
+    whole: dict[str, Shape] = {}
     for item in declared:
         shape = given.get(item.name)
-        if shape is not None and not isinstance(shape, int):
-            _bind(item, tuple(_size(item.name, size) for size in shape), sizes)
+        if isinstance(shape, Sequence):
+            names = [unnamed(item.name, axis).name for axis in range(len(shape))]
+            if item.dims is not None and len(item.dims) == len(shape):
+                names = [str(dim) for dim in item.dims]
+            pairs = zip(names, shape, strict=True)
+            known = {str(symbol): size for symbol, size in sizes.items()}
+            found = tuple(
+                known[own]
+                if _is_range(size) and _same_range(known.get(own), size)
+                else _size(item.name, own, size)
+                for own, size in pairs
+            )
+            _bind(item, found, sizes)
+            whole[item.name] = found
     _check_closed(declared, given, sizes)
-    return {item.name: _shape(item, given, sizes) for item in declared}
+    return {
+        item.name: whole[item.name]
+        if item.dims is None
+        else tuple(sizes[dim] if isinstance(dim, SymbolicSize) else dim for dim in item.dims)
+        for item in declared
+    }
 
 
 def _symbols(item: Declared) -> list[SymbolicSize]:
     return [dim for dim in item.dims or () if isinstance(dim, SymbolicSize)]
-
-
-def _shape(item: Declared, given: Shapes, sizes: Mapping[SymbolicSize, int]) -> tuple[int, ...]:
-    shape = given.get(item.name)
-    if item.dims is None:
-        assert shape is not None
-        assert not isinstance(shape, int)
-        return tuple(shape)
-    return tuple(sizes[dim] if isinstance(dim, SymbolicSize) else dim for dim in item.dims)
 
 
 def _check_names(declared: Sequence[Declared], given: Shapes) -> None:
@@ -68,9 +86,11 @@ def _check_names(declared: Sequence[Declared], given: Shapes) -> None:
     symbols = [symbol.name for item in declared for symbol in _symbols(item)]
     for name, size in given.items():
         known = symbols if isinstance(size, int) else inputs
-        if name in known:
+        if name in known or (name in symbols and _is_range(size)):
             continue
         kind = "symbol" if isinstance(size, int) else "input"
+        if name in symbols:
+            _size(name, name, size)  # says what is wrong with it
         wanted = (
             f"expected one of {known_names(name, known)}" if known else "it leaves no size open"
         )
@@ -80,15 +100,38 @@ def _check_names(declared: Sequence[Declared], given: Shapes) -> None:
         )
 
 
-def _size(name: str, size: int) -> int:
+def _is_range(size: object) -> bool:
+    return isinstance(size, tuple | list) and len(size) == 3 and all(type(n) is int for n in size)
+
+
+def _same_range(known: AnySize | None, size: object) -> bool:
+    """Whether a size that is known already has that range."""
+    if not isinstance(known, Size) or known.dim is None or not _is_range(size):
+        return False
+    return [known.low, known.dim.usual, known.high] == list(cast("Range", size))
+
+
+def _size(name: str, symbol: str, size: object) -> AnySize:
+    """A size of what `shapes` says under a name; symbol: what the model calls it."""
     if type(size) is int and size >= 0:
         return size
+    if _is_range(size):
+        low, usual, high = cast("Range", size)
+        if 0 <= low <= usual <= high < LARGEST_SIZE:
+            return high if low == high else size_of(Dim(symbol, low=low, high=high, typical=usual))
+        raise ModelError(
+            f"shapes: '{name}' has the range {size!r}; expected the least, the usual and the "
+            f"largest size in order, of 0 to {LARGEST_SIZE}.",
+            code="shapes-range",
+        )
     raise ModelError(
-        f"shapes: '{name}' has size {size!r}; expected an integer of 0 or more.", code="shapes-size"
+        f"shapes: '{name}' has size {size!r}; expected an integer of 0 or more, or three of them: "
+        "the least, the usual and the largest.",
+        code="shapes-size",
     )
 
 
-def _bind(item: Declared, shape: tuple[int, ...], sizes: dict[SymbolicSize, int]) -> None:
+def _bind(item: Declared, shape: Shape, sizes: dict[SymbolicSize, AnySize]) -> None:
     if item.dims is None:
         return
     if len(shape) != len(item.dims):
@@ -106,7 +149,7 @@ def _bind(item: Declared, shape: tuple[int, ...], sizes: dict[SymbolicSize, int]
 
 
 def _check_closed(
-    declared: Sequence[Declared], given: Shapes, sizes: Mapping[SymbolicSize, int]
+    declared: Sequence[Declared], given: Shapes, sizes: Mapping[SymbolicSize, AnySize]
 ) -> None:
     open_inputs = [
         item
@@ -133,7 +176,7 @@ def _check_closed(
     )
 
 
-def _example(item: Declared, sizes: Mapping[SymbolicSize, int]) -> str:
+def _example(item: Declared, sizes: Mapping[SymbolicSize, AnySize]) -> str:
     if item.dims is None:
         return "..."
     values = [sizes.get(dim, 1) if isinstance(dim, SymbolicSize) else dim for dim in item.dims]

@@ -6,6 +6,7 @@ through no link; the bytes read are those that the tensor's type asks for, no mo
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from onnx import TensorProto
 
+from ....tir.sizes import closed_shape
 from ...errors import ModelError, ModelFileError
 from ...types import Array, TensorType, frozen
 from .limits import Account, ImportLimits, checked_type
@@ -67,17 +69,18 @@ class TensorReader:
 
         Raises: ModelError, ModelFileError.
         """
-        type_ = checked_type(what, dtype_name(tensor.data_type), tuple(tensor.dims), self.limits)
+        shape = tuple(tensor.dims)
+        type_ = checked_type(what, dtype_name(tensor.data_type), shape, self.limits)
         self.account.store(what, type_)
         if tensor.data_location == TensorProto.EXTERNAL:
             return self._external(tensor, type_, what)
         if tensor.HasField("raw_data"):
             return _from_bytes(tensor.raw_data, type_, what)
         items = getattr(tensor, _FIELDS.get(type_.dtype, "int32_data"))
-        _check_count(len(items), type_.elements, "elements", type_, what)
+        _check_count(len(items), math.prod(shape), "elements", type_, what)
         if type_.dtype == "float16":  # its bits
             items = np.array(items, np.uint16).view(np.float16)
-        return frozen(np.array(items).astype(type_.dtype).reshape(type_.shape))
+        return frozen(np.array(items).astype(type_.dtype).reshape(shape))
 
     def _external(self, tensor: TensorProto, type_: TensorType, what: str) -> Array:
         entries = {entry.key: entry.value for entry in tensor.external_data}
@@ -113,7 +116,7 @@ def _check_count(got: int, expected: int, unit: str, type_: TensorType, what: st
 def _from_bytes(data: bytes | Array, type_: TensorType, what: str) -> Array:
     _check_count(len(data), type_.bytes, "bytes", type_, what)
     stored = np.frombuffer(data, np.dtype(type_.dtype).newbyteorder("<"))
-    array = stored.astype(type_.dtype, copy=False).reshape(type_.shape)
+    array = stored.astype(type_.dtype, copy=False).reshape(closed_shape(type_.shape))
     array.flags.writeable = False
     return array
 

@@ -129,7 +129,7 @@ class DeviceCode(Code):
         fixed = {name: DeviceArray.of(context, array) for name, array in self.constants.items()}
         for parameter in artifact.parameters:
             if parameter.role == "prepared":
-                made = DeviceArray.empty(context, parameter.shape, parameter.dtype.numpy)
+                made = DeviceArray.empty(context, parameter.largest_shape, parameter.dtype.numpy)
                 fixed[parameter.name] = made
         ready = replace(loaded, fixed=fixed)
         if artifact.prepare is not None:

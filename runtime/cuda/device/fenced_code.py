@@ -41,7 +41,7 @@ class FencedDeviceCode(FencedCode):
         made: list[Parameter | Temporary] = []
         for part in parts:
             made += (*part.parameters, *part.temporaries)
-        named = {one.name: fences.poisoned(one.dtype, one.shape) for one in made}
+        named = {one.name: fences.poisoned(one.dtype, one.largest_shape) for one in made}
         named |= self._constants
         free, sizes = artifact.free_parameters, artifact.sizes_of([a.shape for a in arrays])
         named |= {p.name: array for p, array in zip(free, arrays, strict=True)}

@@ -16,7 +16,9 @@ from statistics import median
 import numpy as np
 
 from ....codegen.cuda.program_artifact import aligned
-from ....tir.program.program import Copy, Launch, Slice, Step
+from ....tir.program.flow import Iterations
+from ....tir.program.program import Copy, Launch, Slice
+from ....tir.sizes import closed_shape
 from ...arrays import Array
 from ...index_checks import check_indices
 from ...machine.timing import CacheState, Timing
@@ -125,9 +127,9 @@ class DeviceFrame:
         self._whole.copy_out(behind, at=self._whole.size - self._fence)
         return before, behind
 
-    def steps(self) -> list[tuple[Step, Callable[[], object]]]:
-        """Each step as a call of its own, which waits for it. The inputs pointed to, of the host,
-        are copied now; outputs stay on the device.
+    def steps(self) -> list[tuple[Launch | Copy, Callable[[Iterations], object]]]:
+        """Each step as a call of its own, which waits for it; there are no loops around them. The
+        inputs pointed to, of the host, are copied now; outputs stay on the device.
         """
         for position, array in enumerate(self._arrays["input"]):
             if not isinstance(array, DeviceArray):
@@ -136,11 +138,11 @@ class DeviceFrame:
 
     def view(self, item: Slice) -> Array:
         """What lies in a slice, as it is now."""
-        array = np.empty(item.shape, item.dtype.numpy)
+        array = np.empty(closed_shape(item.shape), item.dtype.numpy)
         self._place(item).copy_out(array)
         return array
 
-    def _alone(self, step: Launch | Copy) -> None:
+    def _alone(self, step: Launch | Copy, iterations: Iterations) -> None:
         self._put(step, self._streams[0])
         self._streams[0].synchronize()
 
@@ -167,7 +169,7 @@ class DeviceFrame:
         parameters = artifact.inputs if space == "input" else artifact.outputs
         parameter, at = parameters[position], self._offsets[space, position]
         data = self._staging[at : at + parameter.bytes]
-        return data.view(parameter.dtype.numpy).reshape(parameter.shape)
+        return data.view(parameter.dtype.numpy).reshape(parameter.largest_shape)
 
     # -- recording -------------------------------------------------------------------------------
 

@@ -37,7 +37,9 @@ class EmulatedCode(Code):
         self.fixed: dict[str, Array] = dict(constants)
         for parameter in artifact.parameters:
             if parameter.role == "prepared":
-                self.fixed[parameter.name] = np.zeros(parameter.shape, parameter.dtype.numpy)
+                self.fixed[parameter.name] = np.zeros(
+                    parameter.largest_shape, parameter.dtype.numpy
+                )
         if artifact.prepare is not None:
             self._launch(artifact.prepare, self.fixed, "prepared", {})
 

@@ -11,7 +11,9 @@ from functools import partial
 import numpy as np
 
 from ....codegen.cuda.program_artifact import PREPARE, CudaProgram
-from ....tir.program.program import Launch, Slice, Step, Sync
+from ....tir.program.flow import Iterations
+from ....tir.program.program import Copy, Launch, Slice
+from ....tir.sizes import closed_shape
 from ...arrays import Array
 from ...index_checks import check_indices
 from ...model.interface import Interface
@@ -52,7 +54,7 @@ class EmulatedProgram:
         """The constants that are computed, by position."""
         if self._prepared is None:
             made = {
-                position: _poisoned(p.bytes).view(p.dtype.numpy).reshape(p.shape)
+                position: _poisoned(p.bytes).view(p.dtype.numpy).reshape(p.largest_shape)
                 for position, p in enumerate(self.artifact.constants)
                 if p.role == "prepared"
             }
@@ -77,17 +79,16 @@ class EmulatedFrame:
         """Let the next runs use these arrays."""
         self._memory.inputs, self._memory.outputs = inputs, outputs
 
-    def steps(self) -> list[tuple[Step, Callable[[], object]]]:
-        """Each step but the Syncs as a call of its own, on the arrays pointed to.
+    def steps(self) -> list[tuple[Launch | Copy, Callable[[Iterations], object]]]:
+        """Each step but the Syncs as a call of its own, on the arrays pointed to; there are no
+        loops around them.
 
         Raises: EmulationFailed, as a call does.
         """
-        program = self._program
-        return [
-            (step, partial(self._memory.run, (step,), program.checked))
-            for step in program.artifact.body
-            if not isinstance(step, Sync)
-        ]
+        return [(step, partial(self._alone, step)) for step in self._program.artifact.steps]
+
+    def _alone(self, step: Launch | Copy, iterations: Iterations) -> None:
+        self._memory.run((step,), self._program.checked)
 
     def view(self, item: Slice) -> Array:
         """The array of a slice, as it is now."""
@@ -100,7 +101,7 @@ class EmulatedFrame:
         range.
         """
         program = self._program
-        program.report = self._memory.run(program.artifact.body, program.checked)
+        program.report = self._memory.run(program.artifact.steps, program.checked)
         for item in program.checks:
             word = int(self._memory.array(item.word).item())
             check_indices(program.artifact.name, [(item.check, word)], item.label)
@@ -122,7 +123,7 @@ class _Memory:
         match item.space:
             case "arena":
                 data = self._arena[item.position : item.position + item.bytes]
-                return data.view(item.dtype.numpy).reshape(item.shape)
+                return data.view(item.dtype.numpy).reshape(closed_shape(item.shape))
             case "input":
                 found: Array | None = self.inputs[item.position]
             case "constant":
@@ -130,18 +131,16 @@ class _Memory:
             case _:
                 found = self.outputs[item.position]
         assert found is not None, item
-        return found.reshape(item.shape)
+        return found.reshape(closed_shape(item.shape))
 
-    def run(self, steps: Sequence[Step], checked: bool) -> EmulationReport:
+    def run(self, steps: Sequence[Launch | Copy], checked: bool) -> EmulationReport:
         """Run steps one after the other; what was seen. Raises: EmulationFailed."""
         reports = []
         for step in steps:
             match step:
                 case Launch():
                     reports.append(self._launch(step, checked))
-                case Sync():
-                    continue
-                case _:
+                case Copy():
                     self.array(step.target)[...] = self.array(step.source)
         return EmulationReport.of_launches(reports)
 

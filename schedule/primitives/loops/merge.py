@@ -32,10 +32,10 @@ def merge(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     ->  for i in range(max(n, m)): { s if i < n; t[j := i] if i < m }
 
     Requires: both are serial, or of one kind, which the loop keeps; what both touch, one of them
-    writing, they touch in the same iteration; no iteration reads what another one writes of a
-    tensor all of whose parts the loop then holds; storage of a thread in one meets no parallel loop
-    in the other. The loop takes over the hints of the first. Returns the loop. Raises:
-    ScheduleError.
+    writing, they touch in the same iteration, but for what both add to one sum; no iteration reads
+    what another one writes of a tensor all of whose parts the loop then holds; storage of a thread
+    in one meets no parallel loop in the other. The loop takes over the hints of the first. Returns
+    the loop. Raises: ScheduleError.
     """
     first, second = loops
     one, two = loop_of(func, first), loop_of(func, second)

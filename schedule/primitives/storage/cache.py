@@ -15,7 +15,7 @@ from ....tir.dim import Dim, Extent
 from ....tir.expr import Expr, Var
 from ....tir.func import PrimFunc
 from ....tir.node import Node
-from ....tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, Store, elements_of
+from ....tir.stmt import Alloc, Block, For, ForKind, Stmt, Store, elements_of
 from ....tir.text.printer import print_expr
 from ....tir.visit import free_vars, replace_buffers, replace_stmt, substitute, transform
 from ...drawing import Arguments, NothingToTry, ScheduleView, draw_block, names_read
@@ -34,7 +34,6 @@ from ...nest import (
     target_of,
     unique_name,
     write_indices,
-    writers,
     writes,
 )
 from ..parameters import BLOCK, OPTIONAL, PLAIN, TENSOR
@@ -147,20 +146,15 @@ def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None = None)
 
 def _check_stored(func: PrimFunc, tensor: Buffer) -> None:
     """No part of the tensor is kept in a staged copy alone, as one that nobody reads is."""
-    back = [b for b in writers(func, tensor) if b.role is Role.COPY]
-    for staged in func.allocations:
-        if staged.origin is not tensor or any(staged in buffers_read(b) for b in back):
-            continue
-        made = [b.name for b in writers(func, staged) if b.role is Role.COMPUTE]
-        if made:
-            raise refuse(
-                func,
-                f"cache_read: '{tensor.name}' lacks the part that block '{made[0]}' computes, "
-                f"which stays in '{staged.name}'; expected a tensor that is stored whole.",
-                code="cache-part",
-                kind=Kind.LIMIT,
-                hints=("call cache_read before the stage.",),
-            )
+    for staged, block in completeness.kept_in_stages(func, tensor).items():
+        raise refuse(
+            func,
+            f"cache_read: '{tensor.name}' lacks the part that block '{block.name}' computes, "
+            f"which stays in '{staged.name}'; expected a tensor that is stored whole.",
+            code="cache-part",
+            kind=Kind.LIMIT,
+            hints=("call cache_read before the stage.",),
+        )
 
 
 def _check_own_places(func: PrimFunc, writer: Block, target: Buffer) -> None:

@@ -65,12 +65,13 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: Scope) -
 
     The copies of a tensor that is written repeat the block's own spatial loops below `loop`, with
     their tails and kinds, so a register tile has constant indices; those of a tensor that is only
-    read run over the box that is read. The copy in is guarded: it runs where a reduction loop
-    further out is past its first iteration, and not at all where there is none (always, where the
-    initialisation has been placed outside). The copy out is left out in the last iteration when
-    nobody outside reads the result. Requires: a tensor that is only read is complete before the
-    nest (a copy may read it, too, and so a copy of a copy be made); one that is written is computed
-    by the block. Raises: ScheduleError.
+    read run over the box that is read, or, where that may hold what another staged buffer alone
+    keeps, repeat the loops of the copy that reads it. The copy in is guarded: it runs where a
+    reduction loop further out is past its first iteration, and not at all where there is none
+    (always, where the initialisation has been placed outside). The copy out is left out in the last
+    iteration when nobody outside reads the result. Requires: a tensor that is only read is complete
+    before the nest (a copy may read it, too, and so a copy of a copy be made), and all of the box
+    is stored there; one that is written is computed by the block. Raises: ScheduleError.
     """
     check_scope("stage", scope, tuple(SUFFIX))
     node = loop_of(func, loop)
@@ -91,12 +92,15 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: Scope) -
         before, after = _written(func, inner, buffer, staged, node)
         made: tuple[Var, ...] = ()
     else:
+        completeness.check_only_read(func, inner, buffer, node)
         before, made = _read(func, inner, buffer, staged, node)
         after = None
     body = replace_buffers(node.body, {buffer: staged})
     new = Alloc(staged, seq(*(s for s in (before, body, after) if s is not None)))
     changed = replace_loop(func, node, replace(node, body=new))
     names = tuple(b.name for s in (before, after) if s is not None for b in blocks(s))
+    if not writes(inner, buffer):
+        completeness.check_stored(func, changed, names[0], buffer)
     return Rewrite(changed, made, names)
 
 
@@ -161,7 +165,7 @@ def copy_nest(
     """A COPY block between `buffer` and `staged`, below copies of the block's spatial loops inside
     `node`.
     """
-    indices = write_indices(block, buffer)[0]
+    indices = (write_indices if writes(block, buffer) else read_indices)(block, buffer)[0]
     iters = elements_of(buffer, [Var(f"v{axis}") for axis in range(len(buffer.shape))])
     element = tuple(it.var for it in iters)
     source, target = (buffer, staged) if into else (staged, buffer)
@@ -182,8 +186,14 @@ def copy_nest(
 def _read(
     func: PrimFunc, block: Block, buffer: Buffer, staged: Buffer, node: For
 ) -> tuple[Stmt, tuple[Var, ...]]:
-    """The copy of a tensor that is only read: loops over the box that the loop's body reads."""
-    completeness.check_only_read(func, block, buffer, node)
+    """The copy of a tensor that is only read: loops over the box that the loop's body reads, or
+    those of the copy that reads it, where not all of the box may be stored.
+    """
+    if _is_copied_in_part(func, block, buffer, node):
+        below = [x for x in loops_around(func, block) if x in loops_below(node.body)]
+        check_predicate(func, block, below, "stage", node.var.name)
+        exact = copy_nest(func, block, buffer, staged, node, into=True, guard=TRUE)
+        return exact, tuple(loop.var for loop in loops_below(exact))
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
     moving = ranges_of(loops_below(node.body))
@@ -211,6 +221,14 @@ def _read(
     for variable, span in zip(reversed(variables), reversed(box), strict=True):
         nest = For(variable, span.extent, ForKind.SERIAL, nest)
     return nest, variables
+
+
+def _is_copied_in_part(func: PrimFunc, block: Block, buffer: Buffer, node: For) -> bool:
+    """Whether a tensor, part of which stays in a staged buffer, is read by a copy alone below a
+    loop.
+    """
+    alone = all(other is block for other in blocks(node) if reads(other, buffer))
+    return alone and block.role is Role.COPY and bool(completeness.kept_in_stages(func, buffer))
 
 
 def within(bindings: tuple[Expr, ...], extents: tuple[int, ...], ranges: Ranges) -> Expr:

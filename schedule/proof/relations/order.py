@@ -14,6 +14,7 @@ from ....tir.expr import Var
 from ..forms.affine import Affine, Ranges, Term, interval
 from ..forms.condition import Case, Cases
 from ..forms.nest import Statement
+from .dim_tests import exclude_each_other
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,12 @@ def possible_orders(
         for order in orders
         if _leaves_room(a, b, order)
         and not any(_apart(left, right, a, b, order) for left, right in equal)
-        and any(not _exclude(one, two, a, order) for one in a_where for two in b_where)
+        and any(
+            not _exclude(one, two, a, order)
+            and not exclude_each_other(one, two, a, b, order.same, equal)
+            for one in a_where
+            for two in b_where
+        )
     ]
 
 

@@ -50,7 +50,7 @@ def _is_packed(
     weight = found.weight
     if points > 1:
         return True
-    if width == 1:
+    if width == 1 or weight.buffer.dims:
         return False
     if not contiguous or weight.buffer in fixed_tensors(sch.func):
         return True

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ....tir.analysis.linear import linear
 from ....tir.buffer import Load
+from ....tir.conditions import conjuncts, dims_below
 from ....tir.dtype import DType
 from ....tir.expr import TRUE, Add, Cast, Const, Expr, FloorDiv, Mul, Var
 from ....tir.func import PrimFunc
@@ -116,18 +117,24 @@ def _factors(block: Block) -> tuple[Expr, Expr] | None:
     """The factors of a block that accumulates a sum of products, over all its points."""
     found = stores(block.body)
     value = found[0].value
-    if len(found) > 1 or block.counts != TRUE:
+    if len(found) > 1 or not _counts_up_to_dims(block):
         return None
     if not isinstance(value, Add) or not isinstance(value.b, Mul):
         return None
     return value.b.a, value.b.b
 
 
+def _counts_up_to_dims(block: Block) -> bool:
+    """Whether all points of a reduction count, up to where a call ends its axes."""
+    below = dims_below(block.counts)
+    return len(below) == len(conjuncts(block.counts))
+
+
 def widened_product(block: Block) -> tuple[Load, Load] | None:
     """The two operands of a block that accumulates products of loads, each widened to the type of
     the sum.
     """
-    factors = _factors(block) or ()
+    factors = (_factors(block) if block.counts == TRUE else None) or ()
     inner = [factor.value for factor in factors if isinstance(factor, Cast)]
     found = [value for value in inner if isinstance(value, Load)]
     return (found[0], found[1]) if len(found) == 2 else None

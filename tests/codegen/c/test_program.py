@@ -10,7 +10,8 @@ from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parsing.parser import parse
-from tilewright.tir.program.program import Copy, Launch, Program, ProgramTensor, Sync, place_syncs
+from tilewright.tir.program.program import Copy, Launch, Program, ProgramTensor, Sync
+from tilewright.tir.program.syncs import place_syncs
 from tilewright.tir.target.target import Target
 
 from ...tiny_program import SIZE, M, N, piece, relu, tiny

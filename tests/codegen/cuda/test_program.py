@@ -11,10 +11,12 @@ from tilewright.codegen.cuda.program import emit_program
 from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.errors import TargetError
-from tilewright.tir.program.program import Program, place_syncs
+from tilewright.tir.program.program import Program
+from tilewright.tir.program.syncs import place_syncs
 from tilewright.tir.target.target import Target
 
 from ...gpu_program import branches
+from ...looping_program import looping
 from ...tiny_program import tiny
 
 TARGET = Target.parse("cuda:sm_90a")
@@ -111,3 +113,9 @@ def test_the_plan_tells_each_launch_with_its_stream_and_where_its_arrays_lie() -
             "B = arena[512]: float32[64]; S = output[0]: float32[64])",
         ]
     )
+
+
+def test_a_program_that_branches_or_loops_is_refused() -> None:
+    with pytest.raises(TargetError, match="'looping' loops at 'loop' as its data say") as refused:
+        emit_program(looping(), (), TARGET)
+    assert refused.value.code == "cuda-flow"

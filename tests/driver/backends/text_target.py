@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from tilewright.codegen.artifact import Parameter, Size, parameters_of, sizes_of
+from tilewright.codegen.artifact import Parameter, ToldSize, parameters_of, sizes_of
 from tilewright.codegen.lower.split_prepare import Prepared
 from tilewright.driver.backends.python import PythonBackend
 from tilewright.driver.build_kernel import build_kernel
@@ -19,7 +19,7 @@ from tilewright.driver.lower_program import LoweredKernel
 from tilewright.driver.tuning.cpu_runner import CpuRunner
 from tilewright.driver.tuning.runner import Data
 from tilewright.driver.tuning.tuner import Compiled, Device, Toolchain
-from tilewright.runtime.arrays import Array
+from tilewright.runtime.arrays import NO_SIZES, Array
 from tilewright.runtime.engine.engine_code import Constants, EngineError, Sections
 from tilewright.runtime.engine.interpreted_code import InterpretedModelCode
 from tilewright.runtime.engine.interpreted_program import InterpretedProgram
@@ -28,6 +28,7 @@ from tilewright.runtime.kernel import Kernel, accept_constants
 from tilewright.runtime.kernel_code import Code
 from tilewright.runtime.machine.host import host
 from tilewright.runtime.model.model import Model, StoredModel
+from tilewright.tir.dim import Dim
 from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
@@ -49,7 +50,7 @@ class TextArtifact:
     source: str
     target: Target
     parameters: tuple[Parameter, ...]
-    sizes: tuple[Size, ...]
+    sizes: tuple[ToldSize, ...]
     prepare: None = None
 
     @staticmethod
@@ -120,7 +121,9 @@ class CompiledText:
         """Nothing runs alone."""
         return KernelCheck(self.not_run, None, 0.0)
 
-    def engine_runs(self, constants: Constants, program: Program) -> str:
+    def engine_runs(
+        self, constants: Constants, program: Program, sizes: Mapping[Dim, int] = NO_SIZES
+    ) -> str:
         """Why there are none."""
         return "unchecked: interpreted"
 

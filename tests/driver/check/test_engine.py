@@ -23,10 +23,12 @@ from tilewright.runtime.model.model import Model
 from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program.evaluate import evaluate_program
-from tilewright.tir.program.program import Copy, Program, place_syncs
+from tilewright.tir.program.program import Copy, Program, Repeat, Sync
+from tilewright.tir.program.syncs import place_syncs
 from tilewright.tir.target.target import Target
 
 from ...checked_program import embedding, tables
+from ...looping_program import CONSTANTS, looping, rows
 from ...tiny_program import SIZE, constants, overlapping, piece, tiny
 
 pytestmark = pytest.mark.needs_cc
@@ -44,6 +46,9 @@ class Reference:
     constants: Arrays
     factor: float = 1.0
     decides: bool = False
+
+    def why_not_run(self, inputs: Arrays) -> str | None:
+        return Model(self.program, self.constants).why_not_run(inputs)
 
     def __call__(self, inputs: Arrays) -> Arrays:
         return self._evaluated(inputs, "float64")
@@ -201,3 +206,52 @@ def test_special_data_has_every_extreme() -> None:
     seen = {(float(x), bool(np.signbit(x))) for x in drawn}
     wanted = {(float(np.float32(x)), bool(np.signbit(x))) for x in check_engine._EXTREME}
     assert wanted <= seen
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops that data end are given up early."""
+    monkeypatch.setattr("tilewright.runtime.model.model._MOST_STEPS", 2000)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_model_that_loops_is_run_on_data_on_which_it_ends() -> None:
+    check = checked(program=looping(), kept=CONSTANTS)
+    assert check.shares["random"] is not None
+    assert set(check.shares) | set(check.left_out) == {"random", "extreme"}
+
+
+@pytest.mark.usefixtures("short")
+def test_a_model_that_does_not_end_is_not_run() -> None:
+    program = looping()
+    (*before, _, last) = (step for step in program.body if not isinstance(step, Sync))
+    assert isinstance(last, Repeat)
+    alone = tuple(step for step in last.body if step != rows("add", loop=9))
+    for_ever = replace(last, count=None, condition=None, body=alone)
+    endless = place_syncs(replace(program, body=(*before, for_ever)))
+    check = checked(program=endless, kept=CONSTANTS)
+    assert str(check) == (
+        "not run on random data: the model takes more than 2000 steps; "
+        "not run on extreme data: the model takes more than 2000 steps"
+    )
+
+
+@pytest.mark.usefixtures("short")
+def test_a_wrong_kernel_in_a_branch_or_a_loop_is_named() -> None:
+    with pytest.raises(ProgramCheckError) as refused:
+        checked("+ B[", "- B[", program=looping(), kept=CONSTANTS)
+    assert refused.value.functions == ("add",)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_loop_that_runs_once_too_often_is_found_though_each_launch_is_right() -> None:
+    with pytest.raises(EngineCheckError) as refused:
+        checked("i7 < n7", "i7 <= n7", program=looping(), kept=CONSTANTS)
+    assert "run alone, each of its launches is right" in str(refused.value)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_row_from_the_wrong_end_and_a_branch_the_wrong_way_are_found() -> None:
+    for old, new in (("(2 - i9)", "(i9)"), ("if (*(const", "if (!*(const")):
+        with pytest.raises(EngineCheckError, match="on random data output"):
+            checked(old, new, program=looping(), kept=CONSTANTS)

@@ -25,7 +25,8 @@ from tilewright.driver.check.program import ProgramCheckError
 from tilewright.driver.compile_ahead_cuda import CompiledCuda
 from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.model.model import Model
-from tilewright.tir.program.program import Copy, Program, Step, place_syncs
+from tilewright.tir.program.program import Copy, Program, Step
+from tilewright.tir.program.syncs import place_syncs
 from tilewright.tir.target.target import Target
 
 from ... import gpu_program as hand

@@ -21,8 +21,15 @@ from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
 
 # Why a case may be refused: no such operator, an element type or an opset that we do not have,
-# inputs that are no tensors, sizes that stay open
-REFUSALS = {"onnx-unsupported", "model-dtype", "onnx-opset", "onnx-input-kind", "shapes-open"}
+# inputs that are no tensors, sizes that stay open, branches that give other types
+REFUSALS = {
+    "onnx-unsupported",
+    "model-dtype",
+    "onnx-opset",
+    "onnx-input-kind",
+    "shapes-open",
+    "if-types",
+}
 
 
 def array(value: Array | TensorProto) -> Array:
@@ -84,3 +91,21 @@ def test_every_case_of_several_outputs_from_one_kernel_is_right() -> None:
         assert compile(graph, cache=False).verify()
     assert found["TopK"] >= 6
     assert found["DynamicQuantizeLinear"] == 3
+
+
+@pytest.mark.slow
+def test_every_case_of_branches_and_loops_is_right_as_an_engine() -> None:
+    found: Counter[str] = Counter()
+    for case in load_cases():
+        kinds = {node.op_type for node in case.model.graph.node} & {"If", "Loop", "Scan"}
+        if not kinds:
+            continue
+        try:
+            graph = import_onnx(case.model)
+        except ModelError:
+            continue
+        found.update(kinds)
+        check(case, graph)
+        assert compile(graph, cache=False).verify()
+    assert found["Scan"] >= 15
+    assert found["If"] >= 1

@@ -30,6 +30,7 @@ from tilewright.graph.ops.reduction import (
 from tilewright.graph.ops.registry import OPERATORS
 from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.resize import SAME, Places, Resize
+from tilewright.graph.ops.size_values import SizeRange, SizeValues
 from tilewright.graph.ops.slicing import Pad, Slice, Spread
 from tilewright.graph.ops.softmax import LogSoftmax, Softmax
 from tilewright.graph.ops.triangle import CumProd, CumSum, Trilu
@@ -124,6 +125,8 @@ def _others() -> tuple[Sample, ...]:
         (Pad((1, 0, 0), (0, 2, 0)), (x,)),
         (Pad((1, 0, 0), (0, 2, 0), "edge"), (x,)),
         (Slice((1, 2, 0), (1, 2, 4), (1, -1, 1)), (x,)),
+        (SizeRange(2, 4, 3), ()),
+        (SizeValues((2, 5, 7), (3,)), ()),
         (Spread((1, 2, 3)), (x,)),
         (Trilu(), (x,)),
     ]

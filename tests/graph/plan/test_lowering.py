@@ -28,7 +28,8 @@ from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, Splat, TensorType
 from tilewright.tir.index_check import IndexCheck
 from tilewright.tir.program.evaluate import evaluate_program, interpret_with_checks
-from tilewright.tir.program.program import Copy, Launch, place_syncs, verify_program
+from tilewright.tir.program.program import Copy, Launch
+from tilewright.tir.program.syncs import place_syncs, verify_program
 from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 

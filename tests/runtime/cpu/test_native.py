@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tilewright.codegen.artifact import ToldSize
 from tilewright.runtime.cpu import native
-from tilewright.runtime.cpu.native import NativeCode
+from tilewright.runtime.cpu.native import NativeCode, NativeEntry
 from tilewright.runtime.toolchain.compile import compile_shared
+from tilewright.runtime.toolchain.library import Library, LibraryError
+from tilewright.tir.dim import Dim
 
 from ..handwritten import COLUMNS, ROWS, artifact
 
@@ -97,3 +101,18 @@ def test_scratch_memory_depends_on_the_threads(b: np.ndarray) -> None:
 def test_two_threads_take_part_where_nobody_else_runs(b: np.ndarray) -> None:
     a = np.zeros((ROWS, COLUMNS), np.float32)
     assert load(b, b).bind((a, a.copy()), 2)() == 2
+
+
+@pytest.mark.needs_cc
+def test_a_size_that_no_array_tells_is_to_be_said() -> None:
+    made = artifact()
+    library = Library(compile_shared(made.source, made.target), name="rows")
+    n = Dim("n", low=1, high=9)
+    entry = replace(made.run, sizes=(ToldSize(n, None),))
+    with pytest.raises(LibraryError) as caught:
+        NativeEntry(library, entry, {})
+    assert str(caught.value) == (
+        f"LibraryError: library: no array of '{entry.symbol}' tells its size 'n'; expected an "
+        "entry at sizes that are known. [library-size]"
+    )
+    assert NativeEntry(library, entry.at({n: 3}), {}).workspace_bytes(1) >= 0

@@ -13,7 +13,15 @@ from tilewright.runtime.cpu.program_code import NativeProgram, prepare_constants
 from tilewright.runtime.machine.host import host_target
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.program.program import Copy, Launch, Program, ProgramTensor, Slice, Step
+from tilewright.tir.program.program import (
+    Copy,
+    Launch,
+    Program,
+    ProgramTensor,
+    Slice,
+    Step,
+    actions,
+)
 
 from ...tiny_engine import tiny_engine
 from ...tiny_program import M, N, constants, image
@@ -41,9 +49,9 @@ def test_the_steps_one_by_one_make_a_run() -> None:
     y = np.zeros((N, M), np.float32)
     frame.point([image()], [y])
     steps = frame.steps(2)
-    assert [step for step, _ in steps] == list(loaded().artifact.body)
+    assert [step for step, _ in steps] == list(actions(loaded().artifact.body))
     for _, call in steps:
-        call()
+        call({})
     assert np.array_equal(y, tiny_engine()(image()))
     assert sum(isinstance(step, Launch) for step, _ in steps) == 4
 

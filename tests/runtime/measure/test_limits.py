@@ -68,7 +68,9 @@ def test_a_limit_is_what_the_best_round_saw(
     empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounds = {"probe": summarise([3e-3, 1e-3, 2e-3, 9e-3, 9e-3])}
-    monkeypatch.setattr("tilewright.runtime.measure.limits.compare", lambda calls, count: rounds)
+    monkeypatch.setattr(
+        "tilewright.runtime.measure.limits.compare", lambda calls, count, seconds: rounds
+    )
     assert limits().gflops(1) == pytest.approx(fma_peak(1).rate(1e-3))
 
 

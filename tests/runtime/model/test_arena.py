@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 
 from tilewright.runtime.model.arena import ArenaTensor, arena_tensors
 from tilewright.runtime.model.report import MemoryPlan
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.program.program import Copy, Effects, Launch, Slice, Sync
+from tilewright.tir.program.program import (
+    Branch,
+    Copy,
+    Effects,
+    Launch,
+    Repeat,
+    Slice,
+    Sync,
+    effects_of,
+    functions_by_name,
+)
+
+from ...looping_program import looping
 
 
 def arena(position: int, size: int = 16) -> Slice:
@@ -70,3 +83,31 @@ def test_the_map_shows_every_tensor_and_the_lower_bound() -> None:
     assert ">lower bound 120 B</text>" in shown
     assert "<svg" not in MemoryPlan(0, 128, 0, 0)._repr_html_()
     assert "lower bound" not in MemoryPlan(0, 128, 0, 0, tensors=plan.tensors).picture().svg
+
+
+def test_what_a_loop_reads_lives_to_its_end() -> None:
+    program = looping()
+    tensors = arena_tensors(program.body, partial(effects_of, functions_by_name(program)))
+    found = [(tensor.label, tensor.first, tensor.last) for tensor in tensors]
+    assert found == [
+        ("more", 1, 2),
+        ("twice", 3, 3),
+        ("less", 4, 9),
+        ("copy", 6, 6),
+        ("iteration", 7, 8),
+        ("until", 8, 8),
+    ]
+
+
+def test_what_was_there_before_a_loop_that_reads_it_lives_to_the_end_of_its_last_step() -> None:
+    inner = (
+        Launch("g", (arena(0), arena(64)), "first"),
+        Launch("h", (arena(64), arena(128)), "last"),
+        Sync(),
+    )
+    body = (Launch("f", (INPUT, arena(0)), "before"), Sync(), Repeat(0, 2, None, inner))
+    lives = [(tensor.first, tensor.last) for tensor in arena_tensors(body, effects)]
+    assert lives == [(0, 2), (1, 2), (2, 2)]
+    branch = (*body[:2], Branch(INPUT, inner[:2], inner[:2]))
+    lives = [(tensor.first, tensor.last) for tensor in arena_tensors(branch, effects)]
+    assert lives == [(0, 3), (1, 2), (2, 2), (3, 4), (4, 4)]

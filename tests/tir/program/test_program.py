@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tilewright.tir.dim import Dim
 from tilewright.tir.dtype import FLOAT32, INT32, UINT64
 from tilewright.tir.errors import IRError
 from tilewright.tir.index_check import IndexCheck
@@ -16,10 +17,9 @@ from tilewright.tir.program.program import (
     Slice,
     Sync,
     launch_effects,
-    live_slices,
-    place_syncs,
-    verify_program,
 )
+from tilewright.tir.program.syncs import place_syncs, verify_program
+from tilewright.tir.sizes import size_of
 from tilewright.tir.te import te
 
 from ...checked_program import BYTES, embedding, word
@@ -94,18 +94,6 @@ def test_constants_that_prepare_writes_are_prepared() -> None:
     )
 
 
-def test_uses_of_the_arena_are_listed_in_order() -> None:
-    uses = [(number, item.position // SIZE, w) for number, item, w in live_slices(tiny())]
-    assert uses == [
-        (0, 0, True),
-        (1, 1, True),
-        (3, 0, False),
-        (3, 2, True),
-        (5, 2, False),
-        (5, 1, False),
-    ]
-
-
 def test_dependent_steps_need_a_sync() -> None:
     program = tiny()
     assert refused(replace(program, body=program.launches)) == (
@@ -129,9 +117,12 @@ def test_a_launch_knows_the_sizes_of_its_function() -> None:
     launch = Launch("twice", (piece("arena", 0), piece("arena", 1)))
     program = replace(tiny(), functions=(*tiny().functions, func), body=(launch,))
     assert refused(program) == (
-        "IRError: program: a call decides the size 'n' of 'twice'; expected a function of numbers: "
-        "a slice has one shape. [program-sizes]\n"
-        "  Hint: specialise(func, sizes) gives the function of one choice of sizes."
+        "IRError: program: 'twice' takes the sizes n; got none. [program-sizes]"
+    )
+    body = (replace(launch, sizes=(size_of(Dim("m", low=1, high=8)),)),)
+    assert refused(replace(program, body=body)) == (
+        "IRError: program: 'twice' takes a size 'n' of 1 to 6; got m, which is 1 to 8. "
+        "[program-size-bounds]"
     )
 
 

@@ -7,6 +7,10 @@ from typing import NoReturn
 
 import numpy as np
 
+from .....graph.importers.onnx.node import NotSupported
+from .....graph.importers.onnx.size_arithmetic import as_sizes
+from .....graph.ops.size_values import SizeRange
+from .....tir.sizes import Size, closed_shape, greatest
 from ....errors import ModelError
 from ....types import Array, Splat, TensorType, frozen
 from ..limits import checked_type
@@ -38,20 +42,23 @@ def _constant_of_shape(node: NodeReader) -> Result:
     type_ = checked_type(
         f"the result of {node.title}", value.dtype.name, shape, node.tensors.limits
     )
-    return Splat(value.item(), type_.dtype, type_.shape)
+    return Splat(value.item(), type_.dtype, closed_shape(type_.shape))
 
 
 def _shape(node: NodeReader) -> Result:
     shape = node.type(0).shape
     span = slice(node.integer("start", 0), node.integer("end", len(shape)))
-    return frozen(np.asarray(shape[span], dtype=np.int64))
+    return as_sizes(shape[span], (len(shape[span]),))
 
 
 def _size(node: NodeReader) -> Result:
-    return frozen(np.asarray(node.type(0).elements, dtype=np.int64))
+    return as_sizes((node.type(0).elements,), ())
 
 
 def _range(node: NodeReader) -> Result:
+    found = _open_range(node)
+    if found is not None:
+        return found, ()
     given = [node.constant(position) for position in range(3)]
     if any(array.size != 1 or array.dtype.kind not in "iuf" for array in given):
         _refuse_range(node, given)
@@ -64,6 +71,16 @@ def _range(node: NodeReader) -> Result:
     type_ = checked_type(what, start.dtype.name, (count,), node.tensors.limits)
     node.tensors.account.compute(what, type_)
     return frozen((start + np.arange(count) * step).astype(start.dtype).reshape(count))
+
+
+def _open_range(node: NodeReader) -> SizeRange | None:
+    """A range of integers of which a run decides an end; None for another one."""
+    if all(node.value(position) not in node.builder.sizes for position in range(3)):
+        return None
+    start, limit, step = (node.size(position) for position in range(3))
+    if isinstance(step, Size) or step < 1:
+        raise NotSupported(f"its step is {step}")
+    return SizeRange(start, greatest(0, -(-(limit - start) // step)), step)
 
 
 def _refuse_range(node: NodeReader, given: list[Array]) -> NoReturn:

@@ -6,18 +6,19 @@ Slice.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from .....graph.importers.onnx.index_walks import IndexWalk
+from .....graph.importers.onnx.rules.rule import Application
+from .....tir.sizes import AnySize, Size, at_most, closed, closed_shape, largest, product_of
 from ....errors import ModelError
 from ....ops import gathering
 from ....ops.base import normal_axis
 from ....ops.movement import Reshape
-from ....types import Array, array_of
+from ....types import Array, Shape, array_of
 from ..node import NodeReader
 from .rule import ImportRule, Result
-from .slicing import add, part_of
+from .slicing import AxisWalk, add, part_of
 
 _CHECKED = 1 << 24  # indices, at most, that are checked while a model is read
 
@@ -25,12 +26,29 @@ _CHECKED = 1 << 24  # indices, at most, that are checked while a model is read
 def _gather(node: NodeReader) -> Result:
     shape = node.type(0).shape
     axis = normal_axis(gathering.Gather(0), node.integer("axis", 0), len(shape))
+    over = node.walks.get(node.value(1))
+    if over is not None and not over.others and (made := _walked(node, shape, axis, over)):
+        return made
     indices = _constant_indices(node, shape[axis])
     walk = None if indices is None else _even_steps(indices)
     if indices is None or walk is None:
         return gathering.Gather(axis), node.inputs
-    taken = add(node, part_of(node.value(0), shape, {axis: walk}))
+    taken = add(node, part_of(node.value(0), shape, {axis: AxisWalk.along(walk)}))
     return Reshape((*shape[:axis], *indices.shape, *shape[axis + 1 :])), (taken,)
+
+
+def _walked(
+    node: NodeReader, shape: Shape, axis: int, walk: IndexWalk, value: str = ""
+) -> Application | None:
+    """What a gather along `axis` is whose indices walk over it one by one; None where they do not,
+    or may leave it.
+    """
+    count = product_of(walk.shape)
+    inside = at_most(0, walk.offset) and at_most(walk.offset + count, shape[axis])
+    if not walk.is_row_major or not inside:
+        return None
+    part = part_of(value or node.value(0), shape, {axis: AxisWalk(walk.offset, count)})
+    return Reshape((*shape[:axis], *walk.shape, *shape[axis + 1 :])), (add(node, part),)
 
 
 def _gather_elements(node: NodeReader) -> Result:
@@ -44,34 +62,48 @@ def _gather_nd(node: NodeReader) -> Result:
     shape, batch = node.type(0).shape, node.integer("batch_dims", 0)
     op = gathering.GatherND(batch)
     op.infer((node.type(0), node.type(1)))
-    depth = node.type(1).shape[-1]
+    depth = closed(node.type(1).shape[-1])
     sizes, rest = shape[batch : batch + depth], shape[batch + depth :]
+    over = node.walks.get(node.value(1))
+    if over is not None and not batch and len(over.others) == depth - 1:
+        flat = (product_of(sizes), *rest)
+        made = _walked(node, flat, 0, over.places(sizes), node.emit(Reshape(flat), node.value(0)))
+        if made is not None:
+            return made
     indices = _constant_indices(node, sizes)
     if indices is None or batch:
         return op, node.inputs
-    places = np.asarray(np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), sizes))
+    places = np.asarray(
+        np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), closed_shape(sizes))
+    )
     walk = _even_steps(places)
     if walk is None:
         return op, node.inputs
-    joined = (math.prod(sizes), *rest)
+    joined = (product_of(sizes), *rest)
     rows = node.emit(Reshape(joined), node.value(0))
-    return Reshape((*places.shape, *rest)), (add(node, part_of(rows, joined, {0: walk})),)
+    return Reshape((*places.shape, *rest)), (
+        add(node, part_of(rows, joined, {0: AxisWalk.along(walk)})),
+    )
 
 
-def _constant_indices(node: NodeReader, sizes: int | tuple[int, ...]) -> Array | None:
+def _constant_indices(node: NodeReader, open_sizes: AnySize | Shape) -> Array | None:
     """Indices that the model gives, counted from the front; None where it computes them, or where
     they are so many that a run looks at them.
 
-    sizes: of the axis that they are for, or of one axis for each element of their last one.
+    open_sizes: of the axis that they are for, or of one axis for each element of their last one.
     Raises: ModelError when one lies outside.
     """
     constant = node.builder.constants.get(node.value(1))
     type_ = node.type(1)
     if constant is None or not np.issubdtype(type_.dtype, np.integer):
         return None
-    if type_.elements > _CHECKED:
+    if largest(type_.elements) > _CHECKED:
         return None
     indices = array_of(constant).astype(np.int64)
+    if isinstance(open_sizes, Size) and not (indices < 0).any():
+        sizes: int | tuple[int, ...] = open_sizes.low  # there are so many in every call
+    else:
+        sizes = closed_shape(open_sizes) if isinstance(open_sizes, tuple) else closed(open_sizes)
     outside = (indices < np.negative(sizes)) | (indices >= sizes)
     if outside.any():
         wrong, size = indices[outside][0], np.broadcast_to(sizes, indices.shape)[outside][0]

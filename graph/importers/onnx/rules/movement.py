@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
+from .....tir.sizes import closed_shape, exact_quotient, largest, product_of
 from ....errors import ModelError
 from ....ops import movement, repetition, triangle
 from ....ops.base import normal_axis
+from ....types import Shape
 from ..node import NodeReader, NotSupported
 from .rule import MOVES, ImportRule, Result, plain
 from .slicing import distinct_axes
@@ -20,25 +21,26 @@ def _dropout(node: NodeReader) -> Result:
     return movement.Identity(), node.inputs[:1]
 
 
-def _reshaped(node: NodeReader, shape: tuple[int, ...]) -> Result:
+def _reshaped(node: NodeReader, shape: Shape) -> Result:
     return movement.Reshape(shape), node.inputs[:1]
 
 
 def _reshape(node: NodeReader) -> Result:
-    source, shape = node.type(0).shape, list(node.sizes(1))
+    source, shape = node.type(0).shape, list(node.open_sizes(1))
     if not node.flag("allowzero"):
         shape = [
             source[d] if size == 0 and d < len(source) else size for d, size in enumerate(shape)
         ]
     if -1 in shape:
-        known = math.prod(size for size in shape if size != -1)
-        elements = math.prod(source)
-        if shape.count(-1) > 1 or known <= 0 or elements % known:
+        known = product_of(size for size in shape if size != -1)
+        left = exact_quotient(product_of(source), known) if known > 0 else None
+        if shape.count(-1) > 1 or left is None:
             raise ModelError(
-                f"model: {node.title} cannot fit {node.type(0)} into shape {list(node.sizes(1))}.",
+                f"model: {node.title} cannot fit {node.type(0)} into shape "
+                f"{list(node.open_sizes(1))}.",
                 code="onnx-reshape",
             )
-        shape[shape.index(-1)] = elements // known
+        shape[shape.index(-1)] = left
     return _reshaped(node, tuple(shape))
 
 
@@ -47,7 +49,7 @@ def _flatten(node: NodeReader) -> Result:
     axis = node.integer("axis", 1)
     if axis != len(shape):
         axis = normal_axis(movement.Identity(), axis, len(shape))
-    return _reshaped(node, (math.prod(shape[:axis]), math.prod(shape[axis:])))
+    return _reshaped(node, (product_of(shape[:axis]), product_of(shape[axis:])))
 
 
 def named_axes(node: NodeReader, rank: int) -> set[int] | None:
@@ -119,18 +121,18 @@ def _blocks(node: NodeReader, way: int) -> tuple[int, int, int, int, int]:
     mode = node.text("mode", "DCR")
     if mode not in ("DCR", "CRD"):
         raise NotSupported(f"mode is '{mode}'")
-    cut = type_.shape[1:2] if way > 0 else type_.shape[2:]
+    cut = closed_shape(type_.shape[1:2] if way > 0 else type_.shape[2:])
     side = b * b if way > 0 else b
     if type_.rank != 4 or b < 1 or any(size % side for size in cut):
         raise ModelError(
             f"model: {node.title} cannot cut {type_} into blocks of {b} x {b}.", code="onnx-blocks"
         )
-    n, c, h, w = type_.shape
+    n, c, h, w = closed_shape(type_.shape)
     return (n, b, c // (b * b), h, w) if way > 0 else (n, b, c, h // b, w // b)
 
 
 def _expand(node: NodeReader) -> Result:
-    return repetition.Expand(node.sizes(1)), node.inputs[:1]
+    return repetition.Expand(node.open_sizes(1)), node.inputs[:1]
 
 
 def _tile(node: NodeReader) -> Result:
@@ -139,7 +141,7 @@ def _tile(node: NodeReader) -> Result:
 
 def _trilu(node: NodeReader) -> Result:
     """A diagonal outside of the matrix is the nearest one that is."""
-    *_, rows, columns = (1, 1, *node.type(0).shape)
+    *_, rows, columns = map(largest, (1, 1, *node.type(0).shape))
     diagonal = node.whole(1) if node.has(1) else 0
     inside = max(-rows, min(diagonal, columns))
     return triangle.Trilu(node.integer("upper", 1) != 0, inside), node.inputs[:1]

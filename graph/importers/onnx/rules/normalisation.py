@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .....tir.sizes import closed
 from ....errors import ModelError
 from ....ops import layer_norm, movement, normalisation
 from ....ops.base import normal_axis
@@ -43,7 +44,7 @@ def _row_start(node: NodeReader) -> tuple[int, float]:
 def _instance_normalization(node: NodeReader) -> Result:
     """A group for each channel."""
     x = node.type(0)
-    return _grouped(node, x.shape[1] if x.rank > 1 else 0)
+    return _grouped(node, closed(x.shape[1]) if x.rank > 1 else 0)
 
 
 def _group_normalization(node: NodeReader) -> Result:
@@ -58,7 +59,7 @@ def _grouped(node: NodeReader, groups: int) -> Result:
     Scale and bias have a number for each channel, or for each group in old opsets.
     """
     x, scale = node.type(0), node.type(1)
-    channels = x.shape[1] if x.rank > 1 else 0
+    channels = closed(x.shape[1]) if x.rank > 1 else 0
     wanted = groups if node.version == 18 else channels
     affine = all(node.type(position).shape == (wanted,) for position in (1, 2))
     if groups < 1 or channels % groups or not affine:

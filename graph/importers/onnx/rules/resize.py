@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from typing import get_args
 
+from .....tir.sizes import closed_shape
 from ....errors import ModelError
 from ....ops.resize import SAME, Places, Resize, Sampling
 from ..limits import checked_type
@@ -22,7 +23,7 @@ def _resize(node: NodeReader) -> Result:
     if node.flag("antialias"):
         raise NotSupported("antialias is 1")
     old = node.version < 11
-    shape = node.type(0).shape
+    shape = closed_shape(node.type(0).shape)
     axes = list(range(len(shape)))
     if node.given("axes"):
         axes = distinct_axes(node, node.integers("axes"), len(shape))
@@ -42,7 +43,7 @@ def _resize(node: NodeReader) -> Result:
 
 def _fitted(node: NodeReader, sizes: dict[int, int]) -> tuple[dict[int, int], dict[int, Fraction]]:
     """Sizes and scales of the axes; one scale for all where the model keeps the aspect ratio."""
-    shape = node.type(0).shape
+    shape = closed_shape(node.type(0).shape)
     scales = {d: Fraction(size, max(1, shape[d])) for d, size in sizes.items()}
     policy = node.text("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch" or not scales:
@@ -55,7 +56,7 @@ def _fitted(node: NodeReader, sizes: dict[int, int]) -> tuple[dict[int, int], di
 
 
 def _upsample(node: NodeReader) -> Result:
-    shape = node.type(0).shape
+    shape = closed_shape(node.type(0).shape)
     if node.version < 9:
         factors = [_fraction(node, scale) for scale in node.reals("scales")]
         _check_count(node, len(factors), len(shape))
@@ -101,18 +102,18 @@ def _resized(
     coordinates: str,
     nearest: str,
 ) -> Result:
-    type_ = node.type(0)
+    type_, given = node.type(0), closed_shape(node.type(0).shape)
     mode = node.text("mode", "nearest")
     sampling = SAMPLINGS.get(nearest if mode == "nearest" else mode)
     if mode not in ("nearest", "linear") or sampling is None:
         raise NotSupported(f"mode is '{mode}', nearest_mode is '{nearest}'")
-    shape = tuple(sizes.get(d, size) for d, size in enumerate(type_.shape))
+    shape = tuple(sizes.get(d, size) for d, size in enumerate(given))
     for axis in range(type_.rank):  # axis by axis, as it is computed
         between = (*shape[: axis + 1], *type_.shape[axis + 1 :])
         checked_type(f"the result of {node.title}", type_.dtype, between, node.tensors.limits)
     places = tuple(
         SAME if d not in scales else _places(size, shape[d], scales[d], coordinates)
-        for d, size in enumerate(type_.shape)
+        for d, size in enumerate(given)
     )
     for extent, place in zip(shape, places, strict=True):
         if abs(place.slope) * extent + abs(place.offset) + place.divisor > _LARGEST_PLACE:

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
 
+from .....tir.sizes import AnySize, closed, greatest, is_closed, least
 from ....errors import ModelError
 from ....ops import slicing
 from ....ops.base import normal_axis
 from ....ops.movement import Identity
+from ....types import Shape
 from ..node import NodeReader, NotSupported
 from .rule import MOVES, Application, ImportRule, Result, Several
 
 MODES: dict[str, slicing.PadMode] = {mode: mode for mode in get_args(slicing.PadMode)}
 
 
-def part_of(value: str, shape: tuple[int, ...], ranges: dict[int, range]) -> Application:
-    """A Slice of `value` that walks `ranges` along the axes that they name."""
-    walked = [ranges.get(axis, range(size)) for axis, size in enumerate(shape)]
-    if all(r == range(size) for r, size in zip(walked, shape, strict=True)):
+@dataclass(frozen=True, slots=True)
+class AxisWalk:
+    """The places start, start + step, ... of an axis, `size` of them."""
+
+    start: AnySize
+    size: AnySize
+    step: int = 1
+
+    @staticmethod
+    def along(places: range) -> AxisWalk:
+        """The places of a range."""
+        return AxisWalk(places.start if len(places) else 0, len(places), places.step)
+
+
+def part_of(value: str, shape: Shape, walks: Mapping[int, AxisWalk]) -> Application:
+    """A Slice of `value` that goes `walks` along the axes that they name."""
+    walked = [walks.get(axis, AxisWalk(0, size)) for axis, size in enumerate(shape)]
+    if all(walk == AxisWalk(0, size) for walk, size in zip(walked, shape, strict=True)):
         return Identity(), (value,)
-    starts = tuple(r.start if len(r) else 0 for r in walked)
-    sizes, steps = tuple(map(len, walked)), tuple(r.step for r in walked)
-    return slicing.Slice(starts, sizes, steps), (value,)
+    starts, sizes = tuple(w.start for w in walked), tuple(w.size for w in walked)
+    return slicing.Slice(starts, sizes, tuple(w.step for w in walked)), (value,)
 
 
 def surrounded(
@@ -45,7 +61,10 @@ def surrounded(
             code="onnx-pads-cut",
         )
     sides = enumerate(zip(shape, before, after, strict=True))
-    kept = {d: range(max(0, -first), size + min(0, last)) for d, (size, first, last) in sides}
+    kept = {
+        d: AxisWalk(max(0, -first), size + min(0, last) - max(0, -first))
+        for d, (size, first, last) in sides
+    }
     op, inputs = part_of(value, shape, kept)
     first, last = (tuple(max(0, pad) for pad in side) for side in (before, after))
     if not any((*first, *last)):
@@ -74,11 +93,13 @@ def distinct_axes(node: NodeReader, axes: Sequence[int], rank: int) -> list[int]
 
 def _slice(node: NodeReader) -> Result:
     shape = node.type(0).shape
+    starts: Shape
+    ends: Shape
     if node.version < 10:
         starts, ends = node.integers("starts"), node.integers("ends")
         axes, steps = node.integers("axes", tuple(range(len(starts)))), (1,) * len(starts)
     else:
-        starts, ends = node.sizes(1), node.sizes(2)
+        starts, ends = node.open_sizes(1), node.open_sizes(2)
         axes = node.sizes(3) if node.has(3) else tuple(range(len(starts)))
         steps = node.sizes(4) if node.has(4) else (1,) * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
@@ -89,17 +110,29 @@ def _slice(node: NodeReader) -> Result:
         )
     chosen = distinct_axes(node, axes, len(shape))
     parts = zip(chosen, starts, ends, steps, strict=True)
-    ranges = {
-        axis: range(*slice(start, end, step).indices(shape[axis]))
-        for axis, start, end, step in parts
-    }
-    return part_of(node.value(0), shape, ranges)
+    walks = {axis: _walk(start, end, step, shape[axis]) for axis, start, end, step in parts}
+    return part_of(node.value(0), shape, walks)
+
+
+def _walk(start: AnySize, end: AnySize, step: int, size: AnySize) -> AxisWalk:
+    """What a slice from `start` to `end` takes of an axis. Raises: SizeError, NotSupported."""
+    if is_closed((start, end, size)):
+        places = slice(closed(start), closed(end), step).indices(closed(size))
+        return AxisWalk.along(range(*places))
+    if step < 0:
+        raise NotSupported(f"it walks backwards over an axis of {size} elements")
+    first, last = (greatest(0, least(_from_front(place, size), size)) for place in (start, end))
+    return AxisWalk(first, -(greatest(0, last - first) * -1 // step), step)
+
+
+def _from_front(place: AnySize, size: AnySize) -> AnySize:
+    return place + size if place < 0 else place
 
 
 def _split(node: NodeReader) -> Result:
     type_ = node.type(0)
     axis = normal_axis(Identity(), node.integer("axis", 0), type_.rank)
-    extent = type_.shape[axis]
+    extent = closed(type_.shape[axis])
     if node.given("split"):
         sizes = node.integers("split")
     elif node.has(1):
@@ -116,8 +149,8 @@ def _split(node: NodeReader) -> Result:
             code="onnx-split",
         )
     ends = np.cumsum(sizes).tolist()
-    ranges = [range(end - size, end) for end, size in zip(ends, sizes, strict=True)]
-    return Several(tuple(part_of(node.value(0), type_.shape, {axis: r}) for r in ranges))
+    walks = [AxisWalk(end - size, size) for end, size in zip(ends, sizes, strict=True)]
+    return Several(tuple(part_of(node.value(0), type_.shape, {axis: w}) for w in walks))
 
 
 def _pad(node: NodeReader) -> Result:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from .....tir.sizes import closed_shape
 from ....errors import ModelError
 from ....ops.convolution import Conv
 from ....ops.movement import Reshape, Transpose
 from ....ops.slicing import Spread
 from ..node import NodeReader, NotSupported
 from .rule import ImportRule, Result
-from .slicing import add, part_of, surrounded
+from .slicing import AxisWalk, add, part_of, surrounded
 from .window import WINDOW
 
 
@@ -17,13 +18,19 @@ def _conv_transpose(node: NodeReader) -> Result:
     zeros, the window is mirrored, input and output channels change places.
     """
     x, w = node.type(0), node.type(1)
+    weights_shape = closed_shape(w.shape)
     groups, n = node.integer("group", 1), w.rank - 2
-    kernel = w.shape[2:]
+    kernel = weights_shape[2:]
     strides = node.as_many("strides", (1,) * n)
     dilations = node.as_many("dilations", (1,) * n)
     stated = node.integers("kernel_shape", kernel)
     fits = x.rank == w.rank >= 3 and groups > 0 and x.shape[1:2] == w.shape[:1]
-    if not fits or w.shape[0] % groups or stated != kernel or min((1, *strides, *dilations)) < 1:
+    if (
+        not fits
+        or weights_shape[0] % groups
+        or stated != kernel
+        or min((1, *strides, *dilations)) < 1
+    ):
         raise ModelError(
             f"model: {node.title} has input {x}, weights {w}, group {groups}, kernel_shape "
             f"{list(stated)}, strides {list(strides)} and dilations {list(dilations)}, which do "
@@ -38,9 +45,13 @@ def _conv_transpose(node: NodeReader) -> Result:
     ]
     spread = node.emit(Spread((1, 1, *strides)), node.value(0))
     padded = add(node, surrounded(node, spread, before, (0, 0, *after)))
-    mirrored = {axis: range(size - 1, -1, -1) for axis, size in enumerate(w.shape) if axis > 1}
-    channels, outputs = w.shape[0] // groups, w.shape[1]
-    taken = add(node, part_of(node.value(1), w.shape, mirrored))
+    mirrored = {
+        axis: AxisWalk.along(range(size - 1, -1, -1))
+        for axis, size in enumerate(weights_shape)
+        if axis > 1
+    }
+    channels, outputs = weights_shape[0] // groups, weights_shape[1]
+    taken = add(node, part_of(node.value(1), weights_shape, mirrored))
     parts = node.emit(Reshape((groups, channels, outputs, *kernel)), taken)
     turned = node.emit(Transpose((0, 2, 1, *range(3, n + 3))), parts)
     weights = node.emit(Reshape((groups * outputs, channels, *kernel)), turned)
@@ -54,7 +65,7 @@ def _transposed_pads(
     adds at the end.
     """
     n = len(extents)
-    sizes = node.type(0).shape[2:]
+    sizes = closed_shape(node.type(0).shape[2:])
     extra = node.as_many("output_padding", (0,) * n)
     mode = node.text("auto_pad", "NOTSET")
     axes = zip(sizes, strides, extents, extra, strict=True)

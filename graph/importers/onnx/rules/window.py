@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .....tir.sizes import closed_shape
 from ....errors import ModelError
 from ....ops import pooling
 from ....ops.convolution import Conv
@@ -24,7 +25,7 @@ def _windows(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
     n, x = len(kernel), node.type(0)
     if not len(x.shape) - 2 == len(strides) == len(dilations) == n or len(pads) != 2 * n:
         return strides, pads, dilations  # malformed: the operator's own check says how
-    sides = zip(x.shape[2:], pads[:n], pads[n:], strict=True)
+    sides = zip(closed_shape(x.shape[2:]), pads[:n], pads[n:], strict=True)
     padded = [size + max(0, before) + max(0, after) for size, before, after in sides]
     checked_type(
         f"the padded input of {node.title}",
@@ -45,7 +46,7 @@ def _windows(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
 def _stated(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
     """What the attributes say, and what they leave to be computed."""
     n = len(kernel)
-    sizes = node.type(0).shape[2:]
+    sizes = closed_shape(node.type(0).shape[2:])
     strides = node.integers("strides", (1,) * n)
     dilations = node.integers("dilations", (1,) * n)
     mode = node.text("auto_pad", "NOTSET")
@@ -68,7 +69,7 @@ def _stated(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
 
 
 def _conv(node: NodeReader) -> Result:
-    kernel = node.type(1).shape[2:]
+    kernel = closed_shape(node.type(1).shape[2:])
     stated = node.integers("kernel_shape", kernel)
     if stated != kernel:
         raise ModelError(

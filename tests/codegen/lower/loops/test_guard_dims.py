@@ -5,6 +5,7 @@ blocks.
 from __future__ import annotations
 
 from tilewright.codegen.lower.loops.guard_dims import GuardDims
+from tilewright.codegen.lower.loops.place_init import PlaceInit
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.te import te
@@ -43,3 +44,17 @@ def test_a_function_without_dims_stays_the_same_object() -> None:
     a = te.placeholder((4,), "float32", name="A")
     func = te.func(a, te.compute((4,), lambda i: a[i] * 2.0, name="B"), name="f")
     assert GuardDims()(func) is func
+
+
+def test_the_upper_bound_of_a_sum_goes_without_saying() -> None:
+    n = te.dim("n", 1, 10)
+    a = te.placeholder((3, n), "float32", name="A")
+    k = te.reduce_axis(n, name="k")
+    sch = Schedule(
+        te.func(a, te.compute((3,), lambda i: te.sum(a[i, k], axis=k), name="S"), name="f")
+    )
+    _, lane = sch.split(sch.loops("S")[1], (None, 4), tail="mask")
+    sch.rfactor("S", lane)
+    before = PlaceInit()(sch.func)
+    assert "where(k_1 + k_0 * 4 < 10 and k_1 + k_0 * 4 < n)" in str(before)
+    assert "where(k_1 + k_0 * 4 < n)" in str(GuardDims()(before))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tilewright.codegen.lower.loops.guard_dims import GuardDims
 from tilewright.codegen.lower.loops.partition import Partition
 from tilewright.codegen.lower.loops.place_init import PlaceInit
 from tilewright.schedule.schedule import Schedule
@@ -211,3 +212,13 @@ def test_the_last_copy_of_an_unrolled_loop_may_have_vectors_of_its_own_length() 
         '    with block("Q", vi=spatial(1, 0), vj=spatial(19, j_1 + 16)):',
         "        Q[0, vj] = max(P[0, vj], 0.0)",
     ]
+
+
+def test_what_a_call_decides_cuts_no_loop() -> None:
+    n = te.dim("n", 1, 10)
+    x = te.placeholder((3, n), "float32", name="X")
+    k = te.reduce_axis(n, name="k")
+    func = te.func(x, te.compute((3,), lambda i: te.sum(x[i, k], axis=k), name="S"), name="f")
+    nest = str(Partition()(GuardDims()(PlaceInit()(func))))
+    assert "for k in range(10):" in nest  # not from the size on that there always is
+    assert nest.count('block("S"') == 1

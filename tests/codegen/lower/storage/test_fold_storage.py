@@ -8,6 +8,7 @@ import pytest
 
 from tilewright.codegen.lower.loops.partition import Partition
 from tilewright.codegen.lower.loops.place_init import PlaceInit
+from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.codegen.lower.storage.fold_storage import FoldStorage
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.buffer import Buffer
@@ -268,3 +269,21 @@ def test_a_scan_shares_the_storage_of_a_reader_that_comes_after_all_steps() -> N
     text = str(folded(wave(6, 5), lambda sch: None))
     assert "alloc" not in text
     assert "Y[vt, vi] = Y[vt, vi] * 2.0" in text
+
+
+def test_storage_belongs_to_an_iteration_below_the_test_of_a_size() -> None:
+    n = te.dim("n", 1, 9)
+    x = te.placeholder((n, 6), "float32", name="X")
+    k = te.reduce_axis(6, name="k")
+    d = te.compute((n, 6), lambda i, j: x[i, j] * 2.0, name="D")
+    s = te.compute((n,), lambda i: te.sum(d[i, k], axis=k), name="S")
+    sch = Schedule(te.func(x, te.compute((n, 6), lambda i, j: d[i, j] / s[i], name="Y"), name="f"))
+    rows = sch.loops("Y")[0]
+    sch.compute_at("S", rows)
+    sch.compute_at("D", rows)
+    sch.parallel(rows)
+    nest = lower_to_nest(sch.func)
+    assert [buffer.name for buffer in nest.allocations] == ["S"]  # D has the storage of Y
+    assert shapes(nest)["S"] == (1,)
+    # so the test stays right inside of the loop, where code generation reads its end
+    assert print_stmt(nest.body).startswith("for i in parallel(9):\n    if i < n:\n")

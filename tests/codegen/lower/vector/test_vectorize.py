@@ -141,6 +141,21 @@ def f(A: float32[5, 4], C: output(float32[64])):
     assert vectorized(text).splitlines()[2:] == [f"        C[ramp(j * 16, 1, 16)] = {loaded}"]
 
 
+def test_an_element_that_lanes_share_is_loaded_below_the_test_of_its_size() -> None:
+    text = """
+def f(m: dim(1, 100), n: dim(1, 64), A: float32[m], C: output(float32[m, n])):
+    for o in range(8):
+        for i in range(14):
+            if {}:
+                for v in range(4):
+                    for j in vectorized(16):
+                        if v * 16 + j < n:
+                            C[o * 14 + i, v * 16 + j] = A[o * 14 + i]
+"""
+    assert "= broadcast(A[o * 14 + i], 16)" in vectorized(text.format("o * 14 + i < m"))
+    assert "= masked(A[broadcast(o * 14 + i, 16)]," in vectorized(text.format("o * 14 < m"))
+
+
 def test_quotients_that_no_lane_carries_over_are_scalar() -> None:
     text = """
 def f(A: float32[2, 48], C: output(float32[96])):
@@ -317,3 +332,26 @@ def f(A: bool[16], B: bool[16], Y: output(bool[16])):
 """
     after = str(Vectorize(Target.parse("c:avx512"))(parse(text)))
     assert ("boolx16" in after or "ramp(" in after) == vectors
+
+
+def test_what_has_no_masks_runs_in_vectors_where_a_call_leaves_all_lanes() -> None:
+    text = """
+def f(n: dim(1, 64), A: float32[n], C: output(float32[n])):
+    for j in range(16):
+        for i in vectorized(4):
+            if j * 4 + i < n:
+                C[j * 4 + i] = A[j * 4 + i]
+"""
+    assert vectorized(text, "c:neon").splitlines()[1:] == [
+        "    for j in range(16):",
+        "        if j * 4 + 3 < n:",
+        "            C[ramp(j * 4, 1, 4)] = A[ramp(j * 4, 1, 4)]",
+        "        else:",
+        "            for i in range(4):",
+        "                if j * 4 + i < n:",
+        "                    C[j * 4 + i] = A[j * 4 + i]",
+    ]
+    assert "else" not in vectorized(text, "c:avx2")
+    # a test that holds for the last lane alone says nothing of the others
+    falling = text.replace("j * 4 + i < n", "n < j * 4 + i")
+    assert "else" not in vectorized(falling, "c:neon")

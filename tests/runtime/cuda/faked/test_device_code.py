@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.codegen.artifact import Parameter, Size
+from tilewright.codegen.artifact import Parameter, ToldSize
 from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Part, Stop, Temporary
 from tilewright.runtime.cuda.device import code as device_code
 from tilewright.runtime.cuda.device.array import DeviceArray
@@ -16,7 +16,9 @@ from tilewright.runtime.cuda.device.context import DeviceContext, DeviceMemory
 from tilewright.runtime.cuda.device.loaded import Loaded
 from tilewright.runtime.cuda.driver.errors import LaunchError
 from tilewright.runtime.machine.timing import measure
+from tilewright.tir.dim import Dim
 from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.sizes import size_of
 from tilewright.tir.target.target import Target
 
 from ..fake_driver import FakeDriver
@@ -151,13 +153,14 @@ def test_it_pickles_without_what_is_on_the_device(fake: FakeDriver) -> None:
 
 
 def test_a_size_goes_with_the_call_and_makes_its_grid(fake: FakeDriver) -> None:
-    a, c = (replace(p, shape=(8,), sizes=(0,)) for p in (A, C))
+    n = Dim("n", low=0, high=8)
+    a, c = (replace(p, shape=(size_of(n),)) for p in (A, C))
     launch = KernelLaunch(
         "sized", (4, 1, 1), (2, 1, 1), ("A", "C", "n"), stops=(Stop(0, "n", 1, 2, 0),)
     )
     source = 'extern "C" __global__ void sized(const float *a, float *c, int n) { c[0] = a[n]; }'
     part = Part((a, c), (launch,), sizes=("n",))
-    artifact = CudaArtifact("some", source, ARTIFACT.target, part, sizes=(Size("n", 0, 8, 0, 0),))
+    artifact = CudaArtifact("some", source, ARTIFACT.target, part, sizes=(ToldSize(n, 0),))
     code = DeviceCode(artifact, {})
     for size, blocks in ((5, 3), (8, 4), (1, 1)):
         code.run([INPUT[:size], np.empty(size, np.float32)], 1)

@@ -15,7 +15,17 @@ from tilewright.tir.stmt import AXES
 from tilewright.tir.target.target import Target
 
 from ...grids import Steps, flat, rows_shared, tiled
-from ...programs import blur, body_of, chain, matmul, matmul_relu, refusals, scheduled
+from ...programs import (
+    blur,
+    body_of,
+    chain,
+    matmul,
+    matmul_relu,
+    moments,
+    parts_of_a_sum,
+    refusals,
+    scheduled,
+)
 
 H100 = Target.parse("cuda:sm_90a")
 
@@ -103,6 +113,12 @@ def _two_loops(sch: Schedule) -> None:
     sch.bind(sch.split(sch.loops("C")[2], (None, 4))[1], "threadIdx.x")
 
 
+def _parts_of_a_sum(sch: Schedule) -> None:
+    _, one, two = parts_of_a_sum(sch, "S")
+    i, _ = sch.split(sch.loops(one)[0], (None, 2), tail="mask")
+    sch.bind(sch.merge(i, sch.loops(two)[0]), "threadIdx.x")
+
+
 CASES: dict[str, tuple[PrimFunc, Steps]] = {
     "bind-axis: no such axis": (matmul(2, 3, 4), bound((0, "threadIdx.w"))),
     "bind-parallel: threads of a CPU": (matmul(2, 3, 4), _parallel),
@@ -118,6 +134,7 @@ CASES: dict[str, tuple[PrimFunc, Steps]] = {
         matmul(2, 3, 4),
         bound((0, "blockIdx.y"), (1, "blockIdx.z"), (2, "blockIdx.x")),
     ),
+    "loop-conflict: parts of a sum": (moments(4, 6), _parts_of_a_sum),
     "join-axis: no neighbours": (matmul(2, 3, 4), bound((2, "threadIdx.y"))),
     "join-lanes: more than a warp": (matmul(2, 3, 64), bound((2, "threadIdx.x"))),
     "join-lanes: no power of two": (matmul(2, 3, 6), bound((2, "threadIdx.x"))),

@@ -8,12 +8,24 @@ from collections.abc import Callable
 
 import pytest
 
+import tilewright as tw
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.te import te
 
-from ...programs import blur, body_of, chain, conv, matmul, matmul_relu, refusals, scheduled
+from ...programs import (
+    blur,
+    body_of,
+    chain,
+    conv,
+    matmul,
+    matmul_relu,
+    moments,
+    parts_of_a_sum,
+    refusals,
+    scheduled,
+)
 
 
 def test_each_kind_is_a_word_of_the_loop() -> None:
@@ -70,6 +82,22 @@ def test_a_reduction_may_be_unrolled_and_stays_in_order() -> None:
     scheduled(matmul(2, 3, 5), lambda s: s.unroll(s.loops("C")[2]))
 
 
+@pytest.mark.parametrize("kind", ["parallel", "vectorize"])
+def test_parts_of_a_sum_that_add_to_one_element_in_one_iteration_may_run_at_once(kind: str) -> None:
+    def steps(sch: Schedule) -> None:
+        one, two, _ = parts_of_a_sum(sch, "S")
+        if kind == "vectorize":
+            for part in (one, two):
+                sch.reorder(*reversed(sch.loops(part)))
+            sch.merge(sch.loops(one)[0], sch.loops(two)[0])
+        rows = sch.loops(one)[0 if kind == "parallel" else 1]
+        other = sch.loops(two)[0 if kind == "parallel" else 1]
+        getattr(sch, kind)(sch.merge(rows, other))
+
+    sch = scheduled(moments(4, 6), steps)
+    assert tw.prove(sch, "c:avx512").status == "proved"
+
+
 # -- refusals --------------------------------------------------------------------------------------
 
 
@@ -117,6 +145,23 @@ def _parallel_beside(sch: Schedule) -> None:
     sch.parallel(first)
 
 
+def _parts_of_a_sum(sch: Schedule) -> None:
+    """An iteration adds terms to two rows, and others to one."""
+    _, one, two = parts_of_a_sum(sch, "S")
+    i, _ = sch.split(sch.loops(one)[0], (None, 2), tail="mask")
+    sch.parallel(sch.merge(i, sch.loops(two)[0]))
+
+
+def _lanes_of_parts_of_a_sum(sch: Schedule) -> None:
+    """A lane adds a term to one row, and another term to the row before."""
+    _, one, two = parts_of_a_sum(sch, "S")
+    for part in (one, two):
+        sch.reorder(*reversed(sch.loops(part)))
+    sch.merge(sch.loops(one)[0], sch.loops(two)[0])
+    _, later = sch.loop_partition(sch.loops(one)[1], (1,))
+    sch.vectorize(sch.merge(later, sch.loops(two)[1]))
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "loop-conflict: a reduction": (
         matmul(2, 3, 2),
@@ -126,6 +171,8 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "loop-conflict: an epilogue": (matmul_relu(2, 3, 2), _epilogue),
     "loop-conflict: a number for every lane": (rank_0(4), _lanes_of_a_number),
     "loop-conflict: a tensor of another loop too": (blur(4, 3), _parallel_beside),
+    "loop-conflict: parts of a sum": (moments(4, 6), _parts_of_a_sum),
+    "loop-conflict: lanes of parts of a sum": (moments(4, 6), _lanes_of_parts_of_a_sum),
     "vectorize-innermost: parts that overlap": (blur(2, 3), _vectorized_parts),
     "vectorize-innermost": (matmul(2, 3, 2), lambda s: s.vectorize(s.loops("C")[1])),
     "loop-kind": (

@@ -15,7 +15,16 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
-from ...programs import blur, body_of, chain, matmul_relu, moments, refusals, scheduled
+from ...programs import (
+    blur,
+    body_of,
+    chain,
+    matmul_relu,
+    moments,
+    parts_of_a_sum,
+    refusals,
+    scheduled,
+)
 
 AVX512 = Target.parse("c:avx512")
 
@@ -122,6 +131,16 @@ def test_the_parts_of_a_sum_may_be_merged_though_they_add_to_the_same_elements()
     assert tw.prove(sch, AVX512).status == "proved"
 
 
+def test_terms_of_a_sum_may_be_added_in_any_iteration_after_its_initialisation() -> None:
+    def steps(sch: Schedule) -> None:
+        _, one, two = parts_of_a_sum(sch, "S")
+        i, _ = sch.split(sch.loops(one)[0], (None, 2))
+        sch.merge(i, sch.loops(two)[0])
+
+    sch = scheduled(moments(4, 6), steps)
+    assert tw.prove(sch, AVX512).status == "proved"
+
+
 @pytest.mark.isa
 @pytest.mark.needs_cc
 def test_the_merged_loops_compute_both_tensors_in_c() -> None:
@@ -167,11 +186,28 @@ def _with_what_rolls(sch: Schedule) -> None:
     sch.merge(sch.loops(first)[0], sch.loops("Y")[0])
 
 
+def _terms_before_the_initialisation(sch: Schedule) -> None:
+    one, two, _ = parts_of_a_sum(sch, "S")
+    i, _ = sch.split(sch.loops(two)[0], (None, 2))
+    sch.merge(sch.loops(one)[0], i)
+
+
+def _terms_behind_the_initialisation(sch: Schedule) -> None:
+    """A legal order, but not under each reordering of the loop."""
+    one, two, _ = parts_of_a_sum(sch, "S")
+    i, _ = sch.split(sch.loops(one)[0], (None, 2))
+    sch.merge(i, sch.loops(two)[0])
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "stage-parallel": (chain(1, 4), _beside_storage_of_a_thread),
     "loop-kind: two kinds": (chain(2, 4), _of_two_kinds),
     "merge-carries": (shifted(3), merged("P", "Y", 1)),
     "merge-carries: what rolls, with what stands in front": (blur(4, 4), _with_what_rolls),
+    "merge-carries: terms behind the initialisation": (
+        moments(4, 6),
+        _terms_behind_the_initialisation,
+    ),
     "merge-siblings: not next to each other": (chain(2, 3), merged("P", "Y", 1)),
     "merge-siblings: the other way round": (chain(2, 3), merged("Q", "P", 1)),
     "merge-siblings: one inside the other": (
@@ -182,6 +218,10 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "merge-order: a reduction is not complete": (
         matmul_relu(3, 3, 3),
         lambda s: (s.reorder(*reversed(s.loops("C"))), s.merge(s.loops("C")[0], s.loops("Y")[0])),
+    ),
+    "merge-order: terms before the initialisation": (
+        moments(4, 6),
+        _terms_before_the_initialisation,
     ),
     "merge-order: a shared row": (
         blur(4, 4),

@@ -208,6 +208,15 @@ def _in_a_parallel_sum(sch: Schedule) -> None:
     sch.stage("C", "C", k_0, "register")
 
 
+def _of_a_row_that_stays(sch: Schedule) -> None:
+    """The last box of two rows holds the row of zeros, which its maker keeps to itself."""
+    sch.pad("P", (4, 1))
+    (border,) = sch.decompose_padding("P", sch.loops("P")[0])
+    sch.stage(border, "P", sch.loops(border)[0], "thread")
+    i, _ = sch.split(sch.loops("Q")[0], (None, 2), tail="guard")
+    sch.stage("Q", "P", i, "thread")
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "stage-scope": (
         matmul(2, 3, 2),
@@ -229,6 +238,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         conv(3, 3, 2, 2, pad=0, kernel=2),
         _where_fused_reductions_end,
     ),
+    "stage-part": (chain(3, 3), _of_a_row_that_stays),
     "stage-inside": (blur(2, 3), _of_storage_inside),
     "loop-vectorized": (chain(2, 3), _vectorized),
     "stage-parallel": (conv(2, 2, 1, 1, pad=0, kernel=1), _around_a_parallel_loop),
@@ -265,6 +275,33 @@ def test_a_copy_may_be_made_of_a_copy() -> None:
         "for A_1 in range(2):",
         'with block("A_reg_in", v0=spatial(2, i + A_0_1), v1=spatial(2, A_1), copy="A"):',
     ]
+    assert tw.prove(sch, "c:avx512").status == "proved"
+
+
+@pytest.mark.parametrize(
+    ("rows", "factors", "depth"), [(1, (2, None), 1), (3, (2, 3), 0), (8, (None, 4), 0)]
+)
+def test_a_copy_of_sums_that_go_on_in_a_copy_reads_what_that_one_reads(
+    rows: int, factors: tuple[int | None, int | None], depth: int
+) -> None:
+    """The box of the rows that the copy reads holds some whose sums are complete by then."""
+
+    def steps(sch: Schedule) -> None:
+        sch.reindex("Y", "C")
+        i, _, k = sch.loops("C")
+        sch.reverse_compute_at("C_reindexed", k, at="last")
+        sch.decompose_reduction("C", i)
+        outer, inner = sch.split(i, factors, tail="guard")
+        if rows == 8:  # the rows 0 to 2 and 4 to 6, then, of a box of three, the rows 3 and 7
+            first, _ = sch.split(inner, (None, 3), tail="guard")
+            sch.reorder(first, outer)
+        sch.stage("C", "C", outer, "thread")
+        copy = "C_local_in"
+        loop = outer if depth == 0 else sch.loops(copy)[depth]
+        made = sch.stage(copy, "C", loop, "thread")
+        assert [x.name for x in made] == [x.name for x in sch.loops("C_local_1_in")[-len(made) :]]
+
+    sch = scheduled(matmul_relu(rows, 2, 2), steps)
     assert tw.prove(sch, "c:avx512").status == "proved"
 
 

@@ -20,6 +20,8 @@ from ...legality.test_recurrence import WRONG as SCANS
 from ...primitives.blocks.test_compute_at import CASES as MOVES
 from ...primitives.blocks.test_reduction import CASES as REDUCTIONS
 from ...primitives.loops.test_fission import CASES as CUTS
+from ...primitives.loops.test_kinds import CASES as KINDS
+from ...primitives.loops.test_merge import CASES as MERGES
 from ...primitives.loops.test_merge import mirrored, shifted
 from ...primitives.storage.test_cache import CASES as COPIES
 from ...primitives.storage.test_rolling import CASES as WINDOWS
@@ -72,11 +74,13 @@ def _merged(sch: Schedule) -> LoopRef:
 CASES: dict[str, tuple[PrimFunc, Steps]] = {
     "loop-conflict: parallel": (matmul(3, 4, 3), _parallel_over_k),
     "loop-conflict: vectorize": (matmul(3, 4, 3), _lanes_over_k),
+    "loop-conflict: parts of a sum": KINDS["loop-conflict: parts of a sum"],
     "loop-carries: parallel": (blur(4, 3), _parallel_window),
     "loop-carries: stage": (blur(4, 3), _staged_window),
     "fission-order": CUTS["fission-order"],
     "merge-order: another way": (mirrored(4), _merged_mirror),
     "merge-order: a reduction": (matmul_relu(3, 3, 3), _merged_reduction),
+    "merge-order: an initialisation": MERGES["merge-order: terms before the initialisation"],
     "init-inside": (matmul(3, 4, 3), _accumulators_anew),
     "operand-ahead": WINDOWS["operand-ahead: the second window of a chain first"],
     "operand-later": MOVES["reverse_compute_at: operand-later"],

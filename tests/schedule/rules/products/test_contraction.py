@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.schedule.rules.default import default_schedule
+from tilewright.schedule.rules.default import default_schedule, rule_for
 from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
@@ -80,3 +80,25 @@ def test_columns_that_are_read_backwards_leave_the_registers_first(
     c = te.compute((rows, columns), lambda i, j: te.sum(a[i, q] * b[q, j], axis=q), name="C")
     y = te.compute((rows, columns), lambda i, j: c[i, columns - 1 - j] * 2.0, name="Y")
     check(te.func(a, b, y, name="backwards"), target)
+
+
+def open_product(m: int, n: int, terms: int) -> str:
+    """The schedule of a product of which a call decides all sizes, up to these."""
+    rows, columns, steps = te.dim("m", 1, m), te.dim("n", 1, n), te.dim("terms", 1, terms)
+    a = te.placeholder((rows, steps), "float32", name="A")
+    b = te.placeholder((steps, columns), "float32", name="B")
+    k = te.reduce_axis(steps, name="k")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    func = te.func(a, b, c, name="product")
+    assert rule_for(func, AVX512).name == "contraction"
+    return str(default_schedule(func, AVX512))
+
+
+@pytest.mark.parametrize("most", [256, 512, 2048])
+def test_threads_share_out_panels_where_a_call_decides_the_rows(most: int) -> None:
+    text = open_product(most, most, most)
+    panels, _ = sizes(text, "j_0", "i_0")
+    assert panels > 1
+    assert "for j_0 in parallel(" in text
+    assert "i_0_0" not in text  # a block of rows may be all there are
+    assert "B_packed" not in text  # a layout of its own needs sizes that are numbers

@@ -1,0 +1,224 @@
+"""If, Loop and Scan: nodes that hold graphs. A Scan is a loop over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .....tir.sizes import closed
+from ....ir.ir import Graph, GraphNode, RegionOperator, make_graph
+from ....ops.movement import Identity, Reshape, Transpose
+from ....regions.branch import IfElse
+from ....regions.loop import ITERATION, Loop
+from ....types import Splat, TensorType, array_of, inverse
+from ..node import NodeReader, NotSupported, Region, node_name
+from .rule import Application, ImportRule, Result, Several
+
+_TRUE = Splat(True, "bool", ())
+_LARGEST_COUNT = 1 << 40  # more iterations than anybody waits for: a condition ends them
+
+
+def _if(node: NodeReader) -> Result:
+    """A constant condition takes its branch, whatever the other one is."""
+    known = node.builder.constants.get(node.value(0))
+    if known is not None and node.type(0).elements == 1:
+        taken = node.inline("then_branch" if array_of(known).item() else "else_branch")
+        return Several(tuple((Identity(), (value,)) for value in taken))
+    then, otherwise = (node.region(name, ()) for name in ("then_branch", "else_branch"))
+    captured = tuple(dict.fromkeys((*then.captured, *otherwise.captured)))
+    op = IfElse(*(_taking(region, captured, node) for region in (then, otherwise)))
+    return _defined(node, op, (node.value(0), *captured), len(op.then.outputs))
+
+
+def _taking(region: Region, captured: tuple[str, ...], node: NodeReader) -> Graph:
+    """The graph with an input for each of these values, the same ones for both branches."""
+    graph = region.graph
+    own = dict(zip(region.captured, graph.inputs, strict=True))
+    inputs: dict[str, TensorType] = {}
+    for value in captured:
+        name = own.get(value, value)
+        while value not in own and (name in graph.types or name in inputs):
+            name += "_"
+        inputs[name] = node.builder.types[value]
+    return make_graph(graph.name, inputs, graph.outputs, graph.nodes, graph.constants)
+
+
+def _loop(node: NodeReader) -> Result:
+    """A constant count belongs to the operator; a condition is asked where it may be false."""
+    carried = tuple(node.value(n) for n in range(2, len(node.inputs)))
+    types = tuple(node.builder.types[value] for value in carried)
+    # where an iteration runs, its condition was true
+    region = node.region("body", (ITERATION, _TRUE, *types))
+    body, inputs = region.graph, list[str]()
+    count = _known_count(node)
+    counted = node.has(0) and count is None
+    condition, *made = body.outputs
+    if node.has(1):
+        conditional, count = _conditional(node, body, condition, count)
+        counted = counted and count is None
+    else:  # what the body says is not asked then
+        conditional = False
+    scans = len(made) - len(carried)
+    if scans < 0:
+        raise NotSupported(
+            f"its body gives {len(made)} values behind the condition; expected {len(carried)} "
+            "carried ones first"
+        )
+    if scans and (counted or conditional):
+        raise NotSupported(
+            "its scan outputs have as many rows as it runs, which data decide; expected a constant "
+            "trip count and a condition that is always true, or an array of the largest shape that "
+            "is carried"
+        )
+    if not (counted or conditional or count is not None):
+        raise NotSupported("nothing ends it; expected a trip count or a condition")
+    if not conditional and count is not None and count >= _LARGEST_COUNT:
+        raise NotSupported(f"it runs {count} times; expected fewer, or a condition that ends it")
+    if counted:
+        inputs.append(_scalar(node, 0))
+    if conditional:
+        inputs.append(_scalar(node, 1))
+        count = None if count is not None and count >= _LARGEST_COUNT else count
+    op = Loop(
+        _giving(body, (condition, *made) if conditional else tuple(made)),
+        len(carried),
+        count,
+        counted,
+        conditional,
+        collected=(False,) * scans,
+    )
+    return _defined(node, op, (*inputs, *carried, *region.captured), len(made))
+
+
+def _known_count(node: NodeReader) -> int | None:
+    """The constant trip count; None where there is none, or data decide."""
+    known = node.builder.constants.get(node.value(0)) if node.has(0) else None
+    if known is None or node.type(0).elements != 1:
+        return None
+    return max(0, int(array_of(known).item()))
+
+
+def _conditional(
+    node: NodeReader, body: Graph, condition: str, count: int | None
+) -> tuple[bool, int | None]:
+    """Whether a condition is to be asked, and the count that is known without it."""
+    first = node.builder.constants.get(node.value(1))
+    begins = None if first is None else bool(array_of(first).item())
+    later = body.constants.get(condition)
+    goes_on = None if later is None else bool(array_of(later).item())
+    if begins is False:
+        return False, 0
+    if begins and goes_on is False and count is not None:
+        return False, min(count, 1)
+    if begins and goes_on is False and not node.has(0):
+        return False, 1
+    return not (begins and goes_on), count
+
+
+def _scan(node: NodeReader) -> Result:
+    """Arrays are read along their first axes: others are moved there, and back."""
+    number = node.integer("num_scan_inputs")
+    states = len(node.inputs) - number
+    if number < 1 or states < 0:
+        raise NotSupported(
+            f"it scans {number} of {len(node.inputs)} inputs; expected 1 to {len(node.inputs)}"
+        )
+    carried = tuple(node.value(n) for n in range(states))
+    axes = node.as_many("scan_input_axes", (0,) * number)
+    arrays = [_moved(node, node.value(states + n), axis) for n, axis in enumerate(axes)]
+    types = node.builder.types
+    lengths = {types[value].shape[0] for value in arrays}
+    if len(lengths) > 1:
+        raise NotSupported(f"it scans arrays of {sorted(lengths)} rows; expected as many of each")
+    rows = [TensorType(types[v].dtype, types[v].shape[1:]) for v in arrays]
+    region = node.region("body", (*(types[value] for value in carried), *rows))
+    body = region.graph
+    collected = len(body.outputs) - states
+    if collected < 0:
+        raise NotSupported(
+            f"its body gives {len(body.outputs)} values; expected {states} states first"
+        )
+    backwards = node.as_many("scan_input_directions", (0,) * number)
+    prepended = node.as_many("scan_output_directions", (0,) * collected)
+    op = Loop(
+        _counting(body),
+        states,
+        closed(lengths.pop()),
+        rows=tuple(map(bool, backwards)),
+        collected=tuple(map(bool, prepended)),
+    )
+    out_axes = node.as_many("scan_output_axes", (0,) * collected)
+    inputs = (*carried, *arrays, *region.captured)
+    if not any(out_axes):
+        return _defined(node, op, inputs, len(body.outputs))
+    fresh = tuple(
+        node.builder.fresh(f"{node_name(node.proto)}.rows{n}") for n in range(len(body.outputs))
+    )
+    node.define(GraphNode(op, inputs, fresh, node.proto.name))
+    moved: list[Application] = [(Identity(), (value,)) for value in fresh[:states]]
+    for value, axis in zip(fresh[states:], out_axes, strict=True):
+        order = inverse(_first(axis, types[value].rank))
+        moved.append((Transpose(order), (value,)))
+    return Several(tuple(moved))
+
+
+def _moved(node: NodeReader, value: str, axis: int) -> str:
+    """The value with one axis in front of the others."""
+    rank = node.builder.types[value].rank
+    if not -rank <= axis < rank:
+        raise NotSupported(f"it scans axis {axis} of '{value}'; expected one of its {rank}")
+    order = _first(axis, rank)
+    return value if order == tuple(range(rank)) else node.emit(Transpose(order), value)
+
+
+def _first(axis: int, rank: int) -> tuple[int, ...]:
+    """The permutation that brings an axis to the front."""
+    return (axis % rank, *(n for n in range(rank) if n != axis % rank))
+
+
+def _counting(body: Graph) -> Graph:
+    """The body with the number of the iteration as its first input."""
+    name = "iteration"
+    while name in body.types:
+        name += "_"
+    inputs = {name: ITERATION, **{value: body.types[value] for value in body.inputs}}
+    return make_graph(body.name, inputs, body.outputs, body.nodes, body.constants)
+
+
+def _giving(body: Graph, outputs: Sequence[str]) -> Graph:
+    """The body with other outputs."""
+    inputs = {value: body.types[value] for value in body.inputs}
+    return make_graph(body.name, inputs, outputs, body.nodes, body.constants)
+
+
+def _scalar(node: NodeReader, position: int) -> str:
+    """An input of one element, without axes."""
+    value, type_ = node.value(position), node.type(position)
+    if type_.rank == 0 or type_.elements != 1:
+        return value
+    return node.emit(Reshape(()), value)
+
+
+def _defined(node: NodeReader, op: RegionOperator, inputs: tuple[str, ...], outputs: int) -> Result:
+    """The node, whose outputs are those of the operator."""
+    node.define(GraphNode(op, inputs, node.outputs(outputs), node.proto.name))
+    return Several(())
+
+
+_LOOPS = (11, 13, 16, 19, 21, 23, 24, 25)
+RULES: dict[str, ImportRule] = {
+    "If": ImportRule((1, *_LOOPS), ("then_branch", "else_branch"), _if, outputs=None),
+    "Loop": ImportRule((1, *_LOOPS), ("body",), _loop, outputs=None),
+    "Scan": ImportRule(
+        (9, *_LOOPS),
+        (
+            "body",
+            "num_scan_inputs",
+            "scan_input_axes",
+            "scan_input_directions",
+            "scan_output_axes",
+            "scan_output_directions",
+        ),
+        _scan,
+        outputs=None,
+    ),
+}

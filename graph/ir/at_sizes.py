@@ -1,0 +1,64 @@
+"""A graph at one choice of the sizes that a run decides: what it means then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+
+from ...tir.dim import Dim
+from ...tir.sizes import Size, shape_in, size_in
+from ..ops.base import Operator
+from ..types import TensorType
+from .ir import Graph, GraphNode, make_graph
+
+Values = Mapping[Dim, int]
+
+
+def graph_at(graph: Graph, values: Values) -> Graph:
+    """The graph with numbers for all sizes; itself where no run decides any."""
+    if not graph.dims:
+        return graph
+    inputs = {name: type_at(graph.types[name], values) for name in graph.inputs}
+    nodes = (node_at(node, values) for node in graph.nodes)
+    return make_graph(graph.name, inputs, graph.outputs, nodes, graph.constants)
+
+
+def usual_sizes(graph: Graph) -> dict[Dim, int]:
+    """The sizes for which a plan is chosen."""
+    return {dim: dim.usual for dim in graph.dims}
+
+
+def type_at(type_: TensorType, values: Values) -> TensorType:
+    """The type with numbers for sizes."""
+    return TensorType(type_.dtype, shape_in(type_.shape, values))
+
+
+def node_at(node: GraphNode, values: Values) -> GraphNode:
+    """The node with numbers for the sizes among its operator's attributes."""
+    return replace(node, op=operator_at(node.op, values)) if has_sizes(node.op) else node
+
+
+def operator_at(op: Operator, values: Values) -> Operator:
+    """The operator with numbers for the sizes among its attributes."""
+    changed = {name: _at(value, values) for name, value in _open_fields(op)}
+    return replace(op, **changed) if changed else op
+
+
+def has_sizes(op: Operator) -> bool:
+    """Whether a run decides an attribute of an operator."""
+    return next(_open_fields(op), None) is not None
+
+
+def _open_fields(op: Operator) -> Iterator[tuple[str, object]]:
+    for item in fields(op):
+        value = getattr(op, item.name)
+        if isinstance(value, Size) or (
+            isinstance(value, tuple) and any(isinstance(one, Size) for one in value)
+        ):
+            yield item.name, value
+
+
+def _at(value: object, values: Values) -> object:
+    if isinstance(value, Size):
+        return size_in(value, values)
+    return tuple(_at(one, values) for one in value) if isinstance(value, tuple) else value

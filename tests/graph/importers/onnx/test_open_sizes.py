@@ -1,0 +1,189 @@
+"""What exporters compute of open shapes is known while a model is read; what needs a number says
+so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tilewright as tw
+from tilewright.graph.errors import ModelError
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ir.at_sizes import type_at
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ops.pooling import GlobalAveragePool
+from tilewright.graph.types import TensorType
+from tilewright.tir.dim import Dim
+from tilewright.tir.sizes import size_of
+
+Golden = Callable[[str, str], None]
+
+SHAPES = {"batch": (1, 2, 8), "seq": (1, 16, 64)}
+X: list[str | int] = ["batch", "seq", 6]
+
+
+class Nodes:
+    """ONNX nodes on x: float32[batch, seq, 6] and ids: int64[batch, seq]."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: dict[str, np.ndarray] = {}
+
+    def add(self, operator: str, *inputs: str | list[int], **attributes: object) -> str:
+        names = [self._name(given) for given in inputs]
+        output = f"{operator.lower()}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, names, [output], **attributes))
+        return output
+
+    def _name(self, given: str | list[int]) -> str:
+        if isinstance(given, str):
+            return given
+        name = f"w{len(self.weights)}"
+        self.weights[name] = np.array(given, np.int64)
+        return name
+
+    def size(self, axis: int, source: str = "x") -> str:
+        """One size of a shape, as a vector of one."""
+        return self.add("Gather", self.add("Shape", source), [axis], axis=0)
+
+    def imported(self, output: str, shapes: object = SHAPES) -> Graph:
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, X)
+        ids = helper.make_tensor_value_info("ids", TensorProto.INT64, X[:2])
+        y = helper.make_tensor_value_info(output, TensorProto.UNDEFINED, None)
+        weights = [numpy_helper.from_array(array, name) for name, array in self.weights.items()]
+        graph = helper.make_graph(self.nodes, "open", [x, ids], [y], weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        return import_onnx(model, shapes=shapes)  # type: ignore[arg-type]
+
+
+def reshaped(n: Nodes) -> str:
+    split = n.add("Concat", n.size(0), n.size(1), [2, 3], axis=0)
+    return n.add("Reshape", "x", split)
+
+
+def flat(n: Nodes) -> str:
+    rows = n.add("Mul", n.size(0), n.size(1))
+    return n.add("Reshape", "x", n.add("Concat", rows, [-1], axis=0))
+
+
+def halves(n: Nodes) -> str:
+    middle = n.add("Div", n.size(1), [2])
+    return n.add("Slice", "x", [0], middle, [1])
+
+
+def shifted(n: Nodes) -> str:
+    behind = n.add("Slice", "x", [1], [1 << 40], [1])
+    first = n.add("Slice", "x", [0], [1], [1])
+    return n.add("Concat", behind, first, axis=1)
+
+
+def expanded(n: Nodes) -> str:
+    """As torch writes expand: where the wanted size is -1, that of the input."""
+    wanted = n.add("Concat", n.size(0), [-1, 1], axis=0)
+    ones = n.add("ConstantOfShape", [3], value=numpy_helper.from_array(np.array([1], np.int64)))
+    own = n.add("Equal", wanted, n.add("Mul", ones, [-1]))
+    return n.add("Expand", n.add("Slice", "x", [0], [1], [2]), n.add("Where", own, ones, wanted))
+
+
+def places(n: Nodes) -> str:
+    start, step = n.add("Sub", n.size(1), n.size(1)), n.add("Squeeze", [1])
+    ends = (n.add("Squeeze", value) for value in (start, n.size(1)))
+    return n.add("Range", *ends, step)
+
+
+def walked(n: Nodes) -> str:
+    """All words of a flat mask, at place + batch * seq, as a masking library indexes it."""
+    nothing, one = n.add("Squeeze", [0]), n.add("Squeeze", [1])
+    rows, columns = (
+        n.add("Range", nothing, n.add("Squeeze", n.size(axis, "ids")), one) for axis in (0, 1)
+    )
+    start = n.add("Mul", n.add("Unsqueeze", rows, [1]), n.size(1, "ids"))
+    flat_ids = n.add("Reshape", "ids", [-1])
+    return n.add("Gather", flat_ids, n.add("Add", start, columns), axis=0)
+
+
+@pytest.mark.parametrize(
+    ("build", "wanted"),
+    [
+        (reshaped, "float32[batch, seq, 2, 3]"),
+        (flat, "float32[batch*seq, 6]"),
+        (halves, "float32[batch, seq//2, 6]"),
+        (shifted, "float32[batch, seq, 6]"),
+        (expanded, "float32[batch, seq, 1]"),
+        (places, "int64[seq]"),
+        (walked, "int64[batch, seq]"),
+    ],
+)
+def test_shapes_that_a_model_computes_are_known(build: Callable[[Nodes], str], wanted: str) -> None:
+    nodes = Nodes()
+    output = build(nodes)
+    graph = nodes.imported(output)
+    assert str(graph.types[output]) == wanted
+    assert "Gather" not in str(graph)
+    assert build is walked or "SizeValues" not in str(graph)  # what nobody reads goes later
+    closed = nodes.imported(output, {"batch": 2, "seq": 5})
+    sizes = [{"batch": 2, "seq": 5}.get(name, 0) for name in ("batch", "seq")]
+    values = dict(zip(graph.dims, sizes, strict=True))
+    assert type_at(graph.types[output], values) == closed.types[output]
+
+
+def backwards(n: Nodes) -> str:
+    return n.add("Slice", "x", [-1], [-1000], [1], [-1])
+
+
+def windows(n: Nodes) -> str:
+    image = n.add("Unsqueeze", "x", [1])
+    return n.add("MaxPool", image, kernel_shape=[2, 2])
+
+
+def halved(n: Nodes) -> str:
+    return n.add("Split", "x", axis=1, num_outputs=2)
+
+
+def uneven(n: Nodes) -> str:
+    return n.add("Reshape", "x", [4, -1])
+
+
+def refusal(build: Callable[[Nodes], str], shapes: object = SHAPES) -> str:
+    nodes = Nodes()
+    output = build(nodes)
+    with pytest.raises(ModelError) as caught:
+        nodes.imported(output, shapes)
+    return str(caught.value)
+
+
+def pooled() -> str:
+    builder = GraphBuilder("pool")
+    side = size_of(Dim("side", low=1, high=9))
+    image = builder.input("image", TensorType("float32", (1, 3, side, 8)))
+    with pytest.raises(ModelError) as caught:
+        builder.add(GlobalAveragePool(), image, output="y")
+    return str(caught.value)
+
+
+def indexed() -> str:
+    """Words of which data say the place, on an axis that a run decides."""
+    nodes = Nodes()
+    output = nodes.add("GatherElements", "ids", "ids", axis=1)
+    with pytest.raises(ModelError) as caught:
+        tw.compile(nodes.imported(output), "c:scalar", verify="off")
+    return str(caught.value)
+
+
+def test_what_needs_a_number_says_so(golden: Golden) -> None:
+    texts = [
+        refusal(backwards),
+        refusal(windows),
+        refusal(uneven),
+        refusal(flat, {"batch": (3, 2, 1), "seq": 4}),
+        refusal(flat, {"batch": (1, 2), "seq": 4}),
+        pooled(),
+        indexed(),
+    ]
+    golden("errors/open_sizes.txt", "\n\n".join(texts))
