@@ -471,11 +471,6 @@ def as_expression(size: AnySize) -> Expr:
     return size.expression if isinstance(size, Size) else index(size)
 
 
-def as_factor(size: AnySize) -> Expr | int:
-    """The size of an axis as an operand: the dim that stands for it, else the number."""
-    return axis_of(size)
-
-
 def _in_brackets(size: Size) -> str:
     return f"({size})" if len(size.terms) > 1 or size.terms[0][1] != 1 else str(size)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from ...tir.expr import Expr
-from ...tir.sizes import AnySize, Size, as_factor, closed, largest
+from ...tir.sizes import AnySize, Size, axis_of, closed, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..ops.attention import Attention, Heads
@@ -130,7 +130,7 @@ def _whole(tensor: Tensor, heads: Heads, count: int, places: int, name: str) -> 
 
     def element(b: Expr, h: Expr, t: Expr, d: Expr) -> Expr:
         own = heads.element(tensor, h, b, t, d)
-        return own if found == places else te.select(t < as_factor(found), own, zero)
+        return own if found == places else te.select(t < axis_of(found), own, zero)
 
     return te.compute((batch, count, places, depth), element, name=name)
 

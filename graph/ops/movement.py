@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 
 from ...tir.expr import Expr
-from ...tir.sizes import AnySize, Size, as_factor, closed_shape, exact_quotient, product_of
+from ...tir.sizes import AnySize, Size, axis_of, closed_shape, exact_quotient, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Shape, TensorType, composed, inverse, permuted
@@ -263,7 +263,7 @@ def _joined(indices: list[Expr], extents: list[AnySize]) -> Expr | int:
     """The row-major position of `indices` among `extents`."""
     position: Expr | int = 0
     for index, extent in zip(indices, extents, strict=True):
-        position = position * as_factor(extent) + index
+        position = position * axis_of(extent) + index
     return position
 
 
@@ -272,7 +272,7 @@ def _split(position: Expr | int, extents: list[AnySize]) -> list[Expr | int]:
     indices: list[Expr | int] = [0] * len(extents)
     long = [axis for axis, extent in enumerate(extents) if extent != 1]
     for axis in reversed(long[1:]):
-        extent = as_factor(extents[axis])
+        extent = axis_of(extents[axis])
         indices[axis] = position % extent
         position = position // extent
     if long:

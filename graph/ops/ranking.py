@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...tir.expr import Expr
-from ...tir.sizes import as_factor, closed, largest
+from ...tir.sizes import axis_of, closed, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
@@ -66,7 +66,7 @@ class ArgReduction(Operator):
         (x,) = tensors
         (result,) = self.infer((tensor_type(x),))
         size, behind = shape_of(x)[self.axis], self.axis + self.keepdims
-        end, r = as_factor(size - 1), te.reduce_axis(size, name="r")
+        end, r = axis_of(size - 1), te.reduce_axis(size, name="r")
 
         def element(*i: Expr) -> Expr:
             here = end - r if self.last else r

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...tir.expr import Expr
-from ...tir.sizes import as_factor, closed, closed_shape
+from ...tir.sizes import axis_of, closed, closed_shape
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Shape, TensorType
@@ -63,7 +63,7 @@ class Tile(Operator):
         (x,) = tensors
 
         def element(*indices: Expr) -> Expr:
-            shape = map(as_factor, shape_of(x))
+            shape = map(axis_of, shape_of(x))
             sizes = zip(indices, shape, self.repeats, strict=True)
             return x[tuple(i if count == 1 else i % size for i, size, count in sizes)]
 

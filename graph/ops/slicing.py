@@ -12,7 +12,7 @@ from ...tir.sizes import (
     AnySize,
     Size,
     as_expression,
-    as_factor,
+    axis_of,
     closed,
     closed_shape,
     greatest,
@@ -225,7 +225,7 @@ def _stays_inside(start: AnySize, size: AnySize, step: int, extent: AnySize) -> 
 def _folded(position: Expr, extent: AnySize, mode: PadMode) -> Expr | int:
     """The element of an axis of `extent` that stands at a position outside of it, too."""
     if mode == "edge":
-        return te.maximum(te.minimum(position, as_factor(extent) - 1), 0)
+        return te.maximum(te.minimum(position, axis_of(extent) - 1), 0)
     size = closed(extent)
     match mode:
         case "wrap":

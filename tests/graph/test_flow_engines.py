@@ -5,15 +5,14 @@ indices, is explained, and is left alone where it does not end.
 from __future__ import annotations
 
 import ctypes
-import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tilewright as tw
+from tests.exported import exported
 from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError
 from tilewright.runtime.index_checks import IndexRangeError
@@ -29,20 +28,7 @@ pytestmark = pytest.mark.needs_cc
 def test_its_c_gives_the_same_bits(name: str, tmp_path: Path) -> None:
     made = MODELS[name]()
     engine = compile(made.proto, cache=False, verify="off")
-    folder = engine.export_c(tmp_path / "c")
-    flags = re.search(r"^CFLAGS = (.*)$", (folder / "Makefile").read_text(), re.MULTILINE)
-    assert flags is not None
-    assert "-Werror" in flags[1]
-    built = subprocess.run(
-        ["gcc", *flags[1].split(), "-shared", "-fPIC", "model.c", "-o", "model.so"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    assert built.returncode == 0, built.stderr
-    library = ctypes.CDLL(str(folder / "model.so"))
-    library.flow_load.restype = ctypes.c_void_p
-    loaded = ctypes.c_void_p(library.flow_load(str(folder / "weights.bin").encode()))
+    library, loaded = exported(engine, tmp_path)
     for given in made.runs:
         expected = engine.run(given)
         for threads in (1, 2):

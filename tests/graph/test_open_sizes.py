@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import pickle
-import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tests.exported import exported
 from tests.graph.open_models import encoder, perceptron
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.reference.reference import evaluate
@@ -208,20 +207,7 @@ def test_a_range_may_stand_in_the_shape_of_an_input() -> None:
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 def test_its_c_gives_the_same_bits_and_refuses_other_sizes(tmp_path: Path) -> None:
     engine = encoder_engine()
-    folder = engine.export_c(tmp_path / "c")
-    flags = re.search(r"^CFLAGS = (.*)$", (folder / "Makefile").read_text(), re.MULTILINE)
-    assert flags is not None
-    assert "-Werror" in flags[1]
-    built = subprocess.run(
-        ["gcc", *flags[1].split(), "-shared", "-fPIC", "model.c", "-o", "model.so"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    assert built.returncode == 0, built.stderr
-    library = ctypes.CDLL(str(folder / "model.so"))
-    library.open_load.restype = ctypes.c_void_p
-    loaded = ctypes.c_void_p(library.open_load(str(folder / "weights.bin").encode()))
+    library, loaded = exported(engine, tmp_path)
 
     def run(given: Mapping[str, Array], y: Array, batch: int, seq: int, threads: int = 1) -> int:
         pointers = [ctypes.c_void_p(a.ctypes.data) for a in (given["ids"], given["mask"], y)]

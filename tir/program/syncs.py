@@ -83,7 +83,7 @@ class _Since:
 
     def clear(self) -> None:
         """A Sync."""
-        self.__init__()  # type: ignore[misc]
+        self._touched, self._written, self._steps = TouchedMemory(), TouchedMemory(), []
 
     def copy(self) -> _Since:
         """The same, for steps that go on in another way."""
