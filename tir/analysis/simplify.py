@@ -297,6 +297,12 @@ def _arranged(node: Compare, form: Linear) -> Expr:
     others = tuple(term for term in positive.terms if term not in sizes)
     if sizes and others:
         left, right = Linear(others, form.constant), Linear(sizes, 0).scaled(-1)
+        match others:
+            case ((FloorDiv(a, Const() as c), 1),) if c.value > 0 and isinstance(node, LT):
+                # a//c + k < n -> a + k*c < n*c: parts of a fused loop say the same in one way
+                factor = int(c.value)
+                left = linear(a) + Linear((), form.constant * factor)
+                return _arranged(node, left - right.scaled(factor))
         return _compared(node, expression(left), expression(right))
     if all(c < 0 for _, c in positive.terms):  # -x < c -> -c < x
         return _compared(node, const(form.constant, node.a.dtype), expression(positive.scaled(-1)))

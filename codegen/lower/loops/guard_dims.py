@@ -8,7 +8,7 @@ from ....tir.analysis.linear import linear
 from ....tir.analysis.simplify import simplify
 from ....tir.conditions import all_of, conjuncts
 from ....tir.dim import Dim
-from ....tir.expr import LE, LT, Const, Expr, FloorDiv, Var, index
+from ....tir.expr import LE, LT, Expr, Var, index
 from ....tir.func import PrimFunc
 from ....tir.node import Node
 from ....tir.stmt import Block
@@ -46,7 +46,7 @@ def _guarded(node: Node) -> Node:
     return replace(
         node,
         iters=tuple(replace(it, dim=None) for it in node.iters),
-        predicate=all_of(*kept, *(_below(binding, dim) for binding, dim in sized)),
+        predicate=all_of(*kept, *(simplify(binding < dim) for binding, dim in sized)),
     )
 
 
@@ -62,10 +62,3 @@ def _at_most(condition: Expr) -> Expr | None:
     if not sizes or any(isinstance(var, Dim) for var in rest):
         return None
     return simplify(substitute(condition, sizes))
-
-
-def _below(value: Expr, dim: Dim) -> Expr:
-    """value < dim; of a fused loop, i_j // 8 < n is i_j < n * 8."""
-    if isinstance(value, FloorDiv) and isinstance(value.b, Const) and value.b.value > 0:
-        return value.a < dim * value.b
-    return value < dim

@@ -37,6 +37,26 @@ def test_a_loop_ends_with_the_rows() -> None:
     )
 
 
+def test_parts_of_a_fused_loop_share_one_test() -> None:
+    """`i_j < n * 3` of the block in the fused loop, `i_j // 3 < n` of the one computed there."""
+    n = te.dim("n", 1, 9)
+    a = te.placeholder((n, 3, 8), "float32", name="A")
+    b = te.compute((n, 3, 8), lambda i, j, k: a[i, j, k] * 2.0, name="B")
+    c = te.compute((n, 3, 8), lambda i, j, k: b[i, j, 7 - k] + 1.0, name="C")
+    sch = Schedule(te.func(a, c, name="reversed"))
+    fused = sch.fuse(*sch.loops("C")[:2])
+    sch.compute_at("B", fused)
+    sch.parallel(fused)
+    assert nest(sch).startswith(
+        "    for i_j in parallel(27):\n"
+        "        if i_j < n * 3:\n"
+        '            B = alloc(float32[1, 1, 8], "global")\n'
+        "            for k in range(8):\n"
+        '                with block("B", '
+    )
+    assert nest(sch).count("if ") == 1
+
+
 def tiled(sch: Schedule, *, unroll: bool = True) -> LoopRef:
     """Split the rows in tiles of four. Returns the loop over them."""
     outer, inner = sch.split(sch.loops("B")[0], (None, 4), tail="partition")
