@@ -17,7 +17,7 @@ from ....tir.expr import Expr, Var, index
 from ....tir.func import PrimFunc
 from ....tir.stmt import For, Prefetch, seq
 from ....tir.te.elements import minimum
-from ....tir.visit import accesses, blocks, substitute
+from ....tir.visit import accesses, blocks, free_vars, substitute
 from ...drawing import Arguments, ScheduleView, choose_nest, choose_tensor
 from ...errors import Kind, ScheduleError, refuse
 from ...legality.loops import check_not_vectorized
@@ -29,6 +29,7 @@ from ..primitive import Primitive, nothing
 LINE_BYTES = 64
 MAX_REQUESTS = 64  # in one iteration of the innermost loop
 NEARLY = 7 / 8  # of an axis, from which on all of it is asked for
+FEW_REQUESTS = 8  # in one iteration, where a call decides how many iterations there are
 
 ReadWrite = Literal["read", "write"]
 
@@ -46,7 +47,9 @@ def prefetch(
 
     The lines are shared out evenly over the iterations of the loops `spread`, each inside the one
     before it and all inside `at`; the requests stand first in the innermost, or in `at` where none
-    is named. Rows that do not follow each other in memory are asked for one after the other.
+    is named. Where a call decides how many iterations there are, the first ones ask for all lines,
+    a few each: a small call asks for them too. Rows that do not follow each other in memory are
+    asked for one after the other.
     Requires: storage that outlives an iteration; at most 64 requests in an iteration.
     Raises: ScheduleError.
     """
@@ -57,12 +60,14 @@ def prefetch(
     check_allocated_outside(func, outer, buffer, "prefetch")
     innermost = inner[-1] if inner else outer
     pieces = _pieces(buffer, _touched(func, buffer, at))
-    slots = math.prod(loop.extent for loop in inner)
+    slots, every = _slots(outer, inner, pieces.lines), math.prod(loop.extent for loop in inner)
     each = -(-pieces.lines // max(1, slots))
     _check_few(func, buffer, at, pieces.lines, slots, each)
     slot: Expr = index(0)
     for loop in inner:
         slot = slot * loop.extent + loop.var
+    if slots < every:
+        slot = minimum(slot, slots - 1)
     ahead = {at: at + distance}
     still = ranges_of((*loops_around(func, innermost), innermost))
     requests = []
@@ -157,6 +162,23 @@ def _on_lines(buffer: Buffer, box: Region, line: int) -> bool:
     steps += [coefficient for form in forms for _, coefficient in form.terms]
     steps += [stride for span, stride in spans[:-1] if span.extent > 1]
     return all(step % line == 0 for step in steps)
+
+
+def _slots(at: For, spread: Sequence[For], lines: int) -> int:
+    """The first iterations of the loops `spread`, as many as share out the lines: all of them, but
+    where a call decides how many there are.
+    """
+    sized: set[Var] = set()
+    for block in blocks(at.body):
+        for it, binding in zip(block.iters, block.bindings, strict=True):
+            if it.dim is not None:
+                sized |= free_vars(binding)
+    every = math.prod(loop.extent for loop in spread)
+    if not any(loop.var in sized for loop in spread):
+        return every
+    kept = itertools.takewhile(lambda loop: loop.var not in sized, reversed(spread))
+    inside = math.prod(loop.extent for loop in kept)
+    return min(every, max(inside, -(-lines // FEW_REQUESTS)))
 
 
 def _check_few(func: PrimFunc, buffer: Buffer, at: Var, lines: int, slots: int, each: int) -> None:

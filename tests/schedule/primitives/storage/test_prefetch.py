@@ -200,3 +200,27 @@ def test_each_refusal_says_what_is_wrong_and_what_to_do(
     golden: Callable[[str, str], None],
 ) -> None:
     golden("errors/schedule_prefetch.txt", refusals(CASES))
+
+
+def test_where_a_call_decides_the_rows_the_first_ones_ask_for_all_lines() -> None:
+    """Ten lines of a panel, shared out over two tiles of rows, where there may be eight."""
+    n = te.dim("n", 1, 16)
+    a, b = (
+        te.placeholder((n, 10), "float32", name="A"),
+        te.placeholder((10, 32), "float32", name="B"),
+    )
+    k = te.reduce_axis(10, name="k")
+    c = te.compute((n, 32), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+
+    def steps(sch: Schedule) -> None:
+        sch.pack("B", 16)
+        i, j, k = sch.loops("C")
+        j, jj = sch.split(j, (None, 16), tail="mask")
+        i, ii = sch.split(i, (None, 2))
+        sch.reorder(j, i, k, ii, jj)
+        sch.prefetch("B_packed", j, spread=(i,), level=2)
+
+    place = ("", " + 16", " + 32", " + 48", " + 64")
+    assert requests(scheduled(te.func(a, b, c, name="product"), steps)) == [
+        f'prefetch(B_packed[j_0 + 1, 0, min(i_0, 1) * 80{more}], "read", 2)' for more in place
+    ]
