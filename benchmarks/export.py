@@ -1,11 +1,12 @@
 """The models that we are measured on, as ONNX files: architectures of transformers, exported by
 torch.onnx, with weights from a seeded generator.
 
-    python -m benchmarks.export FOLDER [NAME ...] [--batch 1]
+    python -m benchmarks.export FOLDER [NAME ...] [--batch 1] [--open]
 
 Needs what `pip install -e ".[models]"` brings. Shapes are fixed; a batch other than 1 is part of a
-file's name. Networks with batch normalisation take its statistics from random images, as training
-would leave them, so that their outputs answer to their inputs.
+file's name. --open: batches and lengths stay open, and NAME_open.onnx is written. Networks with
+batch normalisation take its statistics from random images, as training would leave them, so that
+their outputs answer to their inputs.
 """
 
 from __future__ import annotations
@@ -26,15 +27,20 @@ OPSET = 20
 SEQUENCE = 128
 CLASSES = 1000
 SIDE = 224
+EXAMPLES = 2  # in a batch from which one of any size is exported
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A network, example inputs by name, and the names of what it returns."""
+    """A network, example inputs by name, and the names of what it returns.
+
+    axes: the sizes that each input may leave open, by axis.
+    """
 
     network: nn.Module
     inputs: dict[str, Tensor]
     outputs: tuple[str, ...]
+    axes: dict[str, dict[int, str]]
 
 
 class _Adapter(nn.Module):
@@ -89,7 +95,7 @@ def settle(network: nn.Module, generator: torch.Generator) -> nn.Module:
 def _vision(network: nn.Module, batch: int, generator: torch.Generator) -> Exported:
     seeded = _Adapter(seed(network, generator), lambda net, x: net(x).logits)
     images = {"x": pictures(batch, generator)}
-    return Exported(settle(seeded, generator), images, ("logits",))
+    return Exported(settle(seeded, generator), images, ("logits",), {"x": {0: "batch"}})
 
 
 def resnet50(batch: int, generator: torch.Generator) -> Exported:
@@ -118,7 +124,8 @@ def _encoder(network: nn.Module, batch: int, generator: torch.Generator) -> Expo
         "attention_mask": torch.ones_like(ids),
         "token_type_ids": torch.zeros_like(ids),
     }
-    return Exported(_Adapter(network, call), inputs, ("last_hidden_state",))
+    axes = {key: {0: "batch", 1: "length"} for key in inputs}
+    return Exported(_Adapter(network, call), inputs, ("last_hidden_state",), axes)
 
 
 def bert_base(batch: int, generator: torch.Generator) -> Exported:
@@ -153,7 +160,8 @@ def gpt2_prefill128(batch: int, generator: torch.Generator) -> Exported:
 
     ids = torch.randint(1, 50_000, (batch, SEQUENCE), generator=generator)
     outputs = ("logits", *_state_names(network))
-    return Exported(_Adapter(network, call), {"input_ids": ids}, outputs)
+    axes = {"input_ids": {0: "batch", 1: "length"}}
+    return Exported(_Adapter(network, call), {"input_ids": ids}, outputs, axes)
 
 
 def gpt2_decode_past128(batch: int, generator: torch.Generator) -> Exported:
@@ -164,7 +172,7 @@ def gpt2_decode_past128(batch: int, generator: torch.Generator) -> Exported:
         cache = transformers.DynamicCache(config=config)
         for layer in range(config.n_layer):
             cache.update(past[2 * layer], past[2 * layer + 1], layer)
-        position = torch.full((1, 1), SEQUENCE)
+        position = torch.full((1, 1), past[0].shape[2])
         result = net(input_ids=ids, past_key_values=cache, position_ids=position, use_cache=True)
         return result.logits, *_states(result.past_key_values)
 
@@ -172,7 +180,8 @@ def gpt2_decode_past128(batch: int, generator: torch.Generator) -> Exported:
     names = _state_names(network)
     past = {f"past_{name}": torch.randn(shape, generator=generator) for name in names}
     ids = torch.randint(1, 50_000, (batch, 1), generator=generator)
-    return Exported(_Adapter(network, call), {"input_ids": ids, **past}, ("logits", *names))
+    inputs, axes = {"input_ids": ids, **past}, {key: {2: "past"} for key in past}
+    return Exported(_Adapter(network, call), inputs, ("logits", *names), axes)
 
 
 MODELS: dict[str, Callable[[int, torch.Generator], Exported]] = {
@@ -200,17 +209,22 @@ def network(name: str, batch: int = 1, *, half: bool = False) -> Exported:
     return replace(made, network=made.network.half(), inputs=inputs)
 
 
-def export(name: str, folder: Path, batch: int = 1, *, half: bool = False) -> Path:
-    """Write one model; its file."""
+def export(
+    name: str, folder: Path, batch: int = 1, *, half: bool = False, opened: bool = False
+) -> Path:
+    """Write one model; its file. opened: with the sizes open that may be."""
     made = network(name, batch, half=half)
+    if opened and any("batch" in axes.values() for axes in made.axes.values()):
+        made = network(name, EXAMPLES, half=half)
     suffix = f"{'' if batch == 1 else f'_batch{batch}'}{'_float16' if half else ''}"
-    path = folder / f"{name}{suffix}.onnx"
+    path = folder / f"{name}{'_open' if opened else suffix}.onnx"
     with torch.no_grad():
         program = torch.onnx.export(
             made.network,
             tuple(made.inputs.values()),
             input_names=list(made.inputs),
             output_names=list(made.outputs),
+            dynamic_shapes=_open_shapes(made) if opened else None,
             opset_version=OPSET,
             dynamo=True,
             verbose=False,
@@ -220,17 +234,26 @@ def export(name: str, folder: Path, batch: int = 1, *, half: bool = False) -> Pa
     return path
 
 
+def _open_shapes(made: Exported) -> tuple[tuple[dict[int, torch.export.Dim], ...]]:
+    """What torch.export asks of a network of any number of tensors."""
+    names = {name for axes in made.axes.values() for name in axes.values()}
+    dims = {name: torch.export.Dim(name, min=2, max=4096) for name in names}
+    shapes = [made.axes.get(name, {}) for name in made.inputs]
+    return (tuple({axis: dims[name] for axis, name in axes.items()} for axes in shapes),)
+
+
 def main() -> None:
     """Export, and say what was written."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("models", nargs="*", type=one_of(MODELS), default=list(MODELS))
     parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--open", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     for name in options.models:
         began = time.perf_counter()
-        path = export(name, options.folder, options.batch)
+        path = export(name, options.folder, options.batch, opened=options.open)
         size, seconds = path.stat().st_size / 1e6, time.perf_counter() - began
         print(f"{path}: {size:.0f} MB in {seconds:.0f} s", flush=True)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -423,21 +424,25 @@ def _bounds(atom: Atom) -> Interval:
 
 
 def exact_quotient(size: AnySize, divisor: AnySize) -> AnySize | None:
-    """The quotient where each term of `size` has the one term of `divisor` as a factor."""
-    by = _terms(divisor)
-    if len(by) != 1:
+    """The polynomial that gives `size` times a divisor above 0; None where there is none."""
+    if interval(divisor)[0] < 1:
         return None
-    (factors, number), found = by[0], []
-    for monomial, coefficient in _terms(size):
-        left = list(monomial)
-        for atom in factors:
-            if atom not in left or _bounds(atom)[0] < 1:
-                return None
-            left.remove(atom)
-        if coefficient % number:
+    first, number = max(_terms(divisor), key=_degree)
+    taken = Counter(first)
+    found: list[tuple[Monomial, int]] = []
+    while _terms(size):
+        monomial, coefficient = max(_terms(size), key=_degree)
+        left = Counter(monomial)
+        if coefficient % number or not taken <= left:
             return None
-        found.append((tuple(left), coefficient // number))
+        found.append((tuple((left - taken).elements()), coefficient // number))
+        size = size - _sum(found[-1:]) * divisor
     return _sum(found)
+
+
+def _degree(term: tuple[Monomial, int]) -> tuple[int, list[tuple[str, int]]]:
+    """An order of terms that stays when they are multiplied."""
+    return len(term[0]), [_atom_key(atom) for atom in term[0]]
 
 
 def _extreme(sizes: Iterable[AnySize], *, greatest: bool) -> AnySize:

@@ -9,13 +9,15 @@ import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+import numpy as np
 import onnx
 
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.samples.samples import LIGHT_MODELS, SampleModel, random_model
-from tilewright.runtime.model.interface import TensorSpec
+from tilewright.runtime.model.interface import ClosedSpec
 from tilewright.runtime.model.verification import random_inputs
 from tilewright.tir.errors import known_names
+from tilewright.tir.sizes import closed_shape
 
 FOLDER = Path(os.environ.get("TILEWRIGHT_MODELS", "/nowhere"))
 EXPORTED = tuple(sorted(path.stem for path in FOLDER.glob("*.onnx")))
@@ -43,7 +45,10 @@ def sample_of(name: str) -> SampleModel:
     model = onnx.load(FOLDER / f"{name}.onnx")
     graph = import_onnx(model)
     types = ((value, graph.types[value]) for value in graph.inputs)
-    specs = [TensorSpec(value, type_.dtype, type_.shape) for value, type_ in types]
+    specs = [
+        ClosedSpec(value, np.dtype(type_.dtype), closed_shape(type_.shape))
+        for value, type_ in types
+    ]
     return SampleModel(name, model, random_inputs(specs, indices=True), {}, graph.outputs[0])
 
 

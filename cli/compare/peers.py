@@ -30,10 +30,13 @@ class PeerFailed(TilewrightError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class PeerSession:
-    """A model with bound inputs: `call` runs it, `outputs` returns those of the last run."""
+    """A model with bound inputs: `call` runs it, `outputs` returns those of the last run, `bind`
+    takes inputs of other sizes.
+    """
 
     call: Call
     outputs: Callable[[], dict[str, Array]]
+    bind: Callable[[Mapping[str, Array]], None] | None = None
 
 
 class Peer(Protocol):
@@ -101,13 +104,18 @@ class OnnxRuntime(Package):
         options.log_severity_level = _ERRORS_ONLY
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         binding = session.io_binding()
-        for name, array in inputs.items():
-            binding.bind_cpu_input(name, array)
-        for name in outputs:
-            binding.bind_output(name)
+
+        def bind(arrays: Mapping[str, Array]) -> None:
+            for name, array in arrays.items():
+                binding.bind_cpu_input(name, array)
+            for name in outputs:  # anew: one of another shape is allocated again
+                binding.bind_output(name)
+
+        bind(inputs)
         return PeerSession(
             lambda: session.run_with_iobinding(binding),
             lambda: dict(zip(outputs, binding.copy_outputs_to_cpu(), strict=True)),
+            bind,
         )
 
 
@@ -137,11 +145,16 @@ class OpenVino(Package):
         core = openvino.Core()
         compiled = core.compile_model(core.read_model(model), "CPU", self.settings(threads))
         request = compiled.create_infer_request()
-        for name, array in inputs.items():
-            request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
+
+        def bind(arrays: Mapping[str, Array]) -> None:
+            for name, array in arrays.items():
+                request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
+
+        bind(inputs)
         return PeerSession(
             lambda: request.infer(share_outputs=True),
             lambda: {name: request.get_tensor(name).data for name in outputs},
+            bind,
         )
 
 

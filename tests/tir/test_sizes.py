@@ -146,6 +146,11 @@ def test_an_exact_quotient_leaves_no_remainder_in_any_call() -> None:
     assert exact_quotient(6 * B, 4) is None
     assert exact_quotient(P * S, P) is None  # of what may be 0
     assert exact_quotient(B + 1, B) is None
+    assert exact_quotient(24 * (S + 1), S + 1) == 24
+    assert exact_quotient((B + 2 * S) * (B * S + 3), B * S + 3) == B + 2 * S
+    assert exact_quotient(B * B - 1, B + 1) == B - 1
+    assert exact_quotient(B * B + 1, B + 1) is None
+    assert exact_quotient(B * S, P + 0) is None
     assert exact_quotient(0, S) == 0
 
 
@@ -192,3 +197,10 @@ def test_a_size_is_what_its_parts_say_in_every_call(tree: object, b: int, s: int
     assert low <= wanted <= high
     again = size_in(substituted(substituted(size, {seq: s}), {batch: b, past: p}), {})
     assert again == wanted
+
+
+@given(sizes, sizes)
+def test_a_product_is_divided_by_each_of_its_factors(one: object, other: object) -> None:
+    a, b = (computed(tree, lambda own: own) for tree in (one, other))
+    found = exact_quotient(a * b, b)
+    assert found == a if interval(b)[0] > 0 else found is None
