@@ -85,9 +85,10 @@ class _Run:
         writes what it writes, so twice tells all.
         """
         self._ask(step.before_first, step)
-        rows = {m.rows for item in slices_of(step) for m in item.moves if m.loop == step.loop}
+        arrays = [i for i in slices_of(step) if any(m.loop == step.loop for m in i.moves)]
+        rows = {m.rows for item in arrays for m in item.moves if m.loop == step.loop}
         if not rows <= {step.count}:
-            _refuse(f"'{step_text(step)}' goes through arrays of {sorted(rows)} rows")
+            _refuse(f"'{step_text(step)}' goes through arrays of {sorted(rows, key=str)} rows")
         before, around = self.state.copy(), self.loops
         self.loops |= {step.loop}
         self._steps(step.body)
@@ -100,7 +101,9 @@ class _Run:
         self._steps(step.body)
         self.loops = around
         if not step.always_runs:
-            self.state = again
+            done, self.state = self.state, again
+            if step.condition is None:
+                self.state.keep_rows(arrays, done)
 
     def _ask(self, items: Sequence[Slice], step: Step) -> None:
         """Every thread reads what a branch or a loop asks."""
@@ -170,6 +173,17 @@ class _State:
         """The same, for steps that go on in another way."""
         touched, written = self.touched.copy(), self.written.copy()
         return _State(self.arena.copy(), self.outputs, touched, written)
+
+    def keep_rows(self, arrays: Sequence[Slice], done: _State) -> None:
+        """What was written of arrays that a loop which may not run goes through is there behind it:
+        where it does not run they have no rows. done: where it ran.
+        """
+        for item in arrays:
+            if item.space == "output" and item.position in done.outputs:
+                self.outputs |= {item.position}
+            held = (item.position, _end(item), _place(item))
+            if item.space == "arena" and done.arena.holds(*held):
+                self.arena.write(*held)
 
     def meet(self, other: _State) -> None:
         """What is true where one of two ways was gone."""

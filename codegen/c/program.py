@@ -27,7 +27,7 @@ from ...tir.program.program import (
     actions,
 )
 from ...tir.program.syncs import verify_program
-from ...tir.sizes import product_of
+from ...tir.sizes import Size, product_of
 from ...tir.target.target import Target
 from ..artifact import Entry
 from ..check_memory import check_memory
@@ -216,7 +216,10 @@ def _steps_text(
     """
 
     def pointer(item: Slice) -> str:
-        return _pointer(artifact, item)
+        return _pointer(artifact, item, names)
+
+    def truth(item: Slice) -> str:
+        return f"*(const uint8_t *)({pointer(item)})"
 
     def block(inside: Sequence[Step]) -> str:
         return indent("".join(_steps_text(artifact, inside, rest, names)), "    ")
@@ -246,41 +249,39 @@ def _steps_text(
                 then = block(step.then)
                 otherwise = block(step.otherwise)
                 yield IF.format(
-                    label=_label(step.label), condition=_truth(artifact, step.condition), then=then
+                    label=_label(step.label), condition=truth(step.condition), then=then
                 )
                 yield ELSE.format(otherwise=otherwise) if otherwise else END
             case Repeat():
-                yield _loop_head(artifact, step)
+                most = _most(step, names)
+                read, tests = "", [] if most is None else [f"i{step.loop} < {most}"]
+                if isinstance(step.count, Slice):
+                    read = COUNT.format(most=most, count=pointer(step.count))
+                if step.condition is not None:
+                    tests.append(truth(step.condition))
+                yield FOR.format(
+                    label=_label(step.label),
+                    read=read,
+                    number=f"i{step.loop}",
+                    until=" && ".join(tests),
+                )
                 yield block(step.body)
                 yield END
 
 
-def _loop_head(artifact: ProgramArtifact, step: Repeat) -> str:
-    """A loop up to its body. What it counts to is read once."""
-    number, count, tests = f"i{step.loop}", step.count, list[str]()
-    read = ""
-    if isinstance(count, Slice):
-        most = f"n{step.loop}"
-        read = COUNT.format(most=most, count=_pointer(artifact, count))
-        tests.append(f"{number} < {most}")
-    elif count is not None:
-        tests.append(f"{number} < {count}")
-    if step.condition is not None:
-        tests.append(_truth(artifact, step.condition))
-    return FOR.format(label=_label(step.label), read=read, number=number, until=" && ".join(tests))
+def _most(step: Repeat, names: Mapping[Dim, str]) -> str | None:
+    """How often a loop runs at most: what its data say is read once, into a variable."""
+    if isinstance(step.count, Slice):
+        return f"n{step.loop}"
+    return None if step.count is None else size_text(step.count, names)
 
 
 def _label(text: str) -> str:
     return comment(text)[:_LABEL_LENGTH]
 
 
-def _truth(artifact: ProgramArtifact, item: Slice) -> str:
-    """Whether a bool in memory is true."""
-    return f"*(const uint8_t *)({_pointer(artifact, item)})"
-
-
-def _pointer(artifact: ProgramArtifact, item: Slice) -> str:
-    row = _row(item)
+def _pointer(artifact: ProgramArtifact, item: Slice, names: Mapping[Dim, str]) -> str:
+    row = _row(item, names)
     match item.space:
         case "arena":
             return f"scratch + {item.position}{row}"
@@ -293,13 +294,20 @@ def _pointer(artifact: ProgramArtifact, item: Slice) -> str:
     return f"(char *)args[{position}]{row}" if row else f"args[{position}]"
 
 
-def _row(item: Slice) -> str:
+def _row(item: Slice, names: Mapping[Dim, str]) -> str:
     """What is added to the address of an array for the row that an iteration is at."""
-    terms, size = [], item.bytes
+    terms, size = [], product_of((item.dtype.bytes, *item.shape))
     for move in reversed(item.moves):
-        number = f"({move})" if move.reverse else str(move)
-        terms.append(f" + {number} * {size}")
-        size *= move.rows
+        number = f"i{move.loop}"
+        if move.reverse:
+            is_open = isinstance(move.rows, Size)
+            last = f"{size_text(move.rows, names)} - 1" if is_open else str(move.rows - 1)
+            number = f"({last} - {number})"
+        factor = size_text(size, names)
+        if isinstance(size, Size) and len(size.terms) > 1:
+            factor = f"({factor})"
+        terms.append(f" + {number} * {factor}")
+        size = size * move.rows
     return "".join(reversed(terms))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 
 from ...tir.dim import Dim
-from ...tir.sizes import Size, shape_in, size_in
+from ...tir.sizes import Size, dims_in, shape_in, size_in
 from ..ops.base import Operator
 from ..types import TensorType
 from .ir import Graph, GraphNode, make_graph
@@ -16,7 +16,7 @@ Values = Mapping[Dim, int]
 
 def graph_at(graph: Graph, values: Values) -> Graph:
     """The graph with numbers for all sizes; itself where no run decides any."""
-    if not graph.dims:
+    if not dims_of_graph(graph):
         return graph
     inputs = {name: type_at(graph.types[name], values) for name in graph.inputs}
     nodes = (node_at(node, values) for node in graph.nodes)
@@ -25,7 +25,25 @@ def graph_at(graph: Graph, values: Values) -> Graph:
 
 def usual_sizes(graph: Graph) -> dict[Dim, int]:
     """The sizes for which a plan is chosen."""
-    return {dim: dim.usual for dim in graph.dims}
+    return {dim: dim.usual for dim in dims_of_graph(graph)}
+
+
+def least_sizes(graph: Graph) -> dict[Dim, int]:
+    """All sizes as small as can be."""
+    return {dim: dim.low for dim in dims_of_graph(graph)}
+
+
+def dims_of_graph(graph: Graph) -> tuple[Dim, ...]:
+    """The sizes that a run decides: those of the inputs, then those that only types of other values
+    and attributes name, as in a region that makes what is as large as something outside of it.
+    """
+    found = dict.fromkeys(graph.dims)
+    for type_ in graph.types.values():
+        found |= dict.fromkeys(dims_in(type_.shape))
+    for node in graph.nodes:
+        for _, value in _open_fields(node.op):
+            found |= dict.fromkeys(_dims_of(value))
+    return tuple(found)
 
 
 def type_at(type_: TensorType, values: Values) -> TensorType:
@@ -52,13 +70,21 @@ def has_sizes(op: Operator) -> bool:
 def _open_fields(op: Operator) -> Iterator[tuple[str, object]]:
     for item in fields(op):
         value = getattr(op, item.name)
-        if isinstance(value, Size) or (
-            isinstance(value, tuple) and any(isinstance(one, Size) for one in value)
-        ):
+        if _dims_of(value):
             yield item.name, value
 
 
+def _dims_of(value: object) -> tuple[Dim, ...]:
+    """The dims that decide an attribute: a size, some of them, or a graph."""
+    if isinstance(value, Graph):
+        return dims_of_graph(value)
+    listed = value if isinstance(value, tuple) else (value,)
+    return dims_in(one for one in listed if isinstance(one, Size))
+
+
 def _at(value: object, values: Values) -> object:
+    if isinstance(value, Graph):
+        return graph_at(value, values)
     if isinstance(value, Size):
         return size_in(value, values)
     return tuple(_at(one, values) for one in value) if isinstance(value, tuple) else value

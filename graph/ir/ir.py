@@ -190,15 +190,12 @@ def make_graph(
 ) -> Graph:
     """A Graph whose types are inferred.
 
-    Raises: ModelError when a node does not fit its inputs or reads what is not defined, and for
-    regions in a graph of which a run decides sizes.
+    Raises: ModelError when a node does not fit its inputs or reads what is not defined.
     """
     types = dict(inputs)
     types.update((value, type_of(constant)) for value, constant in constants.items())
     listed = tuple(nodes)
     for node in listed:
-        if isinstance(node.op, RegionOperator):
-            check_sizes_known(node.title, inputs)
         for value in node.inputs:
             if value not in types:
                 raise ModelError(
@@ -207,22 +204,6 @@ def make_graph(
                 )
         types.update(zip(node.outputs, node.infer(types), strict=True))
     return Graph(name, tuple(inputs), tuple(outputs), listed, dict(constants), types)
-
-
-def check_sizes_known(title: str, inputs: Mapping[str, TensorType]) -> None:
-    """Refuse a node that runs graphs, called `title`, where a run decides sizes of the model.
-
-    Raises: ModelError.
-    """
-    dims = dims_in(size for type_ in inputs.values() for size in type_.shape)
-    if dims:
-        names = ", ".join(f"'{dim.name}'" for dim in dims)
-        raise ModelError(
-            f"graph: {title} is a branch or a loop, and a run decides the sizes {names}; expected "
-            "one number for each size of a model that has branches or loops.",
-            code="region-open-sizes",
-            hints=("compile(model, shapes={...}) gives each of them one number.",),
-        )
 
 
 def has_regions(graph: Graph) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ...tir.sizes import at_most
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode, RegionOperator, make_graph
 from ..ir.views import is_view
@@ -60,7 +61,9 @@ def _invariant(op: Loop) -> list[GraphNode]:
 
 
 def _always_runs(op: Loop) -> bool:
-    return bool(op.count) and not op.counted and not op.conditional
+    if op.count is None or op.counted or op.conditional:
+        return False
+    return at_most(1, op.count) is True
 
 
 def _refuses(node: GraphNode) -> bool:

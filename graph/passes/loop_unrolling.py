@@ -36,11 +36,11 @@ class LoopUnrolling:
 
     def _unrolled(self, builder: GraphBuilder, node: GraphNode) -> Sequence[str] | None:
         op = node.op
-        if not isinstance(op, Loop) or op.count is None or op.counted:
+        if not isinstance(op, Loop) or not isinstance(op.count, int) or op.counted:
             return None
         if op.conditional and op.count > 0:
             return None
-        if op.count > 1 and not self._is_short(op):
+        if op.count > 1 and not self._is_short(op, op.count):
             return None
         given = op.given(node.inputs)
         carried, rows = list(given.carried), [""] * len(op.collected)
@@ -51,9 +51,8 @@ class LoopUnrolling:
             carried, rows = list(made[: op.carried]), list(made[op.carried :])
         return (*carried, *(_collected(builder, op, n, row) for n, row in enumerate(rows)))
 
-    def _is_short(self, op: Loop) -> bool:
+    def _is_short(self, op: Loop, count: int) -> bool:
         inner = any(isinstance(node.op, RegionOperator) for node in op.body.nodes)
-        count = op.count or 0
         few = count <= self.trips and count * len(op.body.nodes) <= self.nodes
         return few and not (op.rows or op.collected or inner)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...tir.program.program import Branch, Copy, Program, Repeat, Step, launches_of
+from ...tir.program.program import Branch, Copy, Program, Repeat, Slice, Step, launches_of
 from ..ir.ir import megabytes
 from .flatten import FlatBlock, loops_in
 
@@ -23,7 +23,8 @@ def _lines(steps: Sequence[Step], carried: dict[int, int]) -> Iterator[str]:
                 yield f"branch: {step.label}: {then} launches, or else {otherwise}"
                 yield from _lines((*step.then, *step.otherwise), carried)
             case Repeat():
-                often = f"{step.count} times" if isinstance(step.count, int) else "as data say"
+                asked = step.count is None or isinstance(step.count, Slice)
+                often = "as data say" if asked else f"{step.count} times"
                 moved = [one for one in step.body if isinstance(one, Copy)]
                 size = sum(copy.source.bytes for copy in moved)
                 yield (

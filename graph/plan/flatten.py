@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from ...tir.sizes import AnySize
 from ..ir.ir import Graph, GraphNode, has_regions, make_graph
 from ..regions.branch import IfElse
 from ..regions.loop import Loop
@@ -62,7 +63,7 @@ class FlatLoop:
 
     label: str
     number: int
-    count: int | str | None
+    count: AnySize | str | None
     begins: str | None
     goes_on: str | None
     iteration: str

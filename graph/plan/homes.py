@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...tir.program.program import LoopRow
-from ...tir.sizes import closed
 from ..ir.views import storage
 from .choose import KernelChoice
 from .flatten import FlatBlock, FlatBranch, FlatLoop, FlatModel
@@ -197,7 +196,7 @@ class _Steps:
         """Let a value lie in a place: computed there where its own block computes it and it has no
         other place, else copied.
         """
-        if not self._types[value].elements:
+        if self._types[value].elements == 0:
             return
         root = self._roots[value]
         if root in owned.order and root not in self._homes:
@@ -208,7 +207,7 @@ class _Steps:
     def _loop(self, loop: FlatLoop, around: _Owned) -> Iterator[PlannedStep]:
         owned = self._owned(loop.body)
         for rows in loop.rows:
-            length = closed(self._types[rows.array].shape[0])
+            length = self._types[rows.array].shape[0]
             move = LoopRow(loop.number, length, rows.reverse)
             self._homes[rows.row] = Home(rows.array, (move,))
         for item in loop.carried:
@@ -223,7 +222,7 @@ class _Steps:
             return
         ends: list[CopyValue] = []
         for rows in loop.collected:
-            length = closed(self._types[rows.array].shape[0])
+            length = self._types[rows.array].shape[0]
             move = LoopRow(loop.number, length, rows.reverse)
             ends += self._put(rows.row, Home(rows.array, (move,)), owned)
         if condition is not None and loop.goes_on is not None:
@@ -241,7 +240,7 @@ class _Steps:
         """
         if self._uses[self._roots[first]] == 1:
             yield from self._put(first, home, around)
-        elif self._types[first].elements:
+        elif self._types[first].elements != 0:
             yield CopyValue(first, home)
 
     def _next(self, loop: FlatLoop, owned: _Owned) -> Iterator[CopyValue]:
@@ -252,7 +251,7 @@ class _Steps:
         waiting: list[CopyValue] = []
         for item in loop.carried:
             root, home = roots[item.next], Home(item.last)
-            if root == item.now or not self._types[item.next].elements:
+            if root == item.now or self._types[item.next].elements == 0:
                 continue
             if root in now:
                 aside = f"{item.next} for {item.last}"

@@ -31,7 +31,6 @@ from ...tir.program.program import (
     WriteIteration,
     kept_words,
 )
-from ...tir.sizes import closed
 from ..ir.ir import Graph
 from ..ir.views import storage
 from .choose import KernelChoice
@@ -170,7 +169,7 @@ class _Walk:
             self._read(who, step.condition, loop.begins)
             self._write(who, step.condition, condition, 1)
         for rows in loop.rows:
-            length = closed(self.model.graph.types[rows.array].shape[0])
+            length = self.model.graph.types[rows.array].shape[0]
             self.rows[rows.row] = rows.array, LoopRow(loop.number, length, rows.reverse)
         for item in loop.carried:
             self._renamed(f"{who} begins and", item.now, item.first)
@@ -189,6 +188,9 @@ class _Walk:
             self.outputs.meet(before[1])
         if step.always_runs:
             self.arena, self.outputs = last
+        elif not isinstance(step.count, Slice) and step.condition is None:
+            for rows in loop.collected:  # where it does not run they have no elements
+                self._own(self.claims[rows.array], rows.array)
         for item in loop.carried:
             self._renamed(f"{who} ends and", item.last, item.now)
 
@@ -204,7 +206,7 @@ class _Walk:
         place = self.claims[rows.array]
         if not place.bytes:
             return
-        move = LoopRow(loop.number, closed(place.shape[0]), rows.reverse)
+        move = LoopRow(loop.number, place.shape[0], rows.reverse)
         row = Slice(place.space, place.position, place.dtype, place.shape[1:], (*place.moves, move))
         self._read(f"{who} goes on and", row, rows.row)
         self._own(place, rows.array)

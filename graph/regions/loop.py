@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...tir.sizes import closed_shape, largest
+from ...tir.sizes import AnySize, closed, closed_shape, largest
 from ..errors import ModelError
 from ..ir.ir import Evaluate, Graph, RegionOperator
 from ..ops.base import ReferenceWork, check_arity, refuse
@@ -41,13 +41,13 @@ class Loop(RegionOperator):
     iteration; a row of each of the `collected` arrays.
     Outputs: the carried values in the end, then the collected arrays.
 
-    count: how often at most where that is known; with rows or collected arrays it is, and nothing
-    else ends the loop.
+    count: how often at most where that is known, or sizes of a run say it; with rows or collected
+    arrays it is, and nothing else ends the loop.
     """
 
     body: Graph
     carried: int
-    count: int | None = None
+    count: AnySize | None = None
     counted: bool = False
     conditional: bool = False
     rows: tuple[bool, ...] = ()
@@ -160,15 +160,18 @@ class Loop(RegionOperator):
                     ),
                 )
         assert self.count is not None or not made.rows
+        count = 0 if self.count is None else self.count
         return tuple(
-            TensorType(body.types[value].dtype, (self.count or 0, *body.types[value].shape))
+            TensorType(body.types[value].dtype, (count, *body.types[value].shape))
             for value in made.rows
         )
 
     def run(self, arrays: Sequence[Array], evaluate: Evaluate) -> tuple[Array, ...]:
         """One iteration after the other."""
         rest = list(arrays)
-        most = int(rest.pop(0).item()) if self.counted else self.count
+        most = None if self.count is None else closed(self.count)
+        if self.counted:
+            most = int(rest.pop(0).item())
         goes_on = bool(rest.pop(0).item()) if self.conditional else True
         carried, rest = rest[: self.carried], rest[self.carried :]
         scanned, captured = rest[: len(self.rows)], rest[len(self.rows) :]
@@ -197,4 +200,5 @@ class Loop(RegionOperator):
         """That of all iterations; of one where data decide how many there are."""
         once = effort(self.body.nodes, self.body.types)
         made = sum(largest(type_.elements) for type_ in self.infer(types))
-        return ReferenceWork(once.held + 2 * made, once.steps * (self.count or 1))
+        often = 1 if self.count is None else max(1, largest(self.count))
+        return ReferenceWork(once.held + 2 * made, once.steps * often)

@@ -16,7 +16,7 @@ from ...codegen.program_artifact import ProgramArtifact
 from ...tir.dim import Dim
 from ...tir.program.flow import Iterations, Taken, taken
 from ...tir.program.program import Action, Copy, KeepLargest, Launch, Slice, WriteIteration, actions
-from ...tir.program.steps_at import slice_at
+from ...tir.program.steps_at import slice_at, steps_at
 from ...tir.sizes import Size, shape_in
 from ..arrays import ALIGNMENT, Array, empty_aligned, memory
 from ..index_checks import check_indices
@@ -122,7 +122,7 @@ class CpuFrame:
         artifact, steps = self.program.artifact, self.steps(threads)
 
         def run() -> Iterator[Taken]:
-            return taken(artifact.body, self)
+            return taken(steps_at(artifact.body, self._sizes), self)
 
         return profile_steps(artifact.name, steps, run, lambda: self.run(threads), threads, rounds)
 
@@ -193,7 +193,9 @@ class CpuFrame:
                 start = self._arguments[len(artifact.inputs) + artifact.read.index(item.position)]
             case _:
                 start = self._arguments[self._outputs_at + item.position]
-        return ffi.cast(_CHARS, start) + item.offset(iterations) if item.moves else start
+        if not item.moves:
+            return start
+        return ffi.cast(_CHARS, start) + slice_at(item, self._sizes).offset(iterations)
 
     def _enough(self, threads: int) -> None:
         needed = self.program.artifact.scratch_bytes(threads)

@@ -13,7 +13,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 from onnx.reference import ReferenceEvaluator
 
 Array = np.ndarray
-Shape = tuple[int, ...]
+Shape = tuple[int | str, ...]
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 node = helper.make_node
 

@@ -7,11 +7,12 @@ reference joins the rows of a Loop.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import count
 
 import numpy as np
 import pytest
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto, ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 from tilewright.graph.compile import compile
@@ -20,17 +21,18 @@ from tilewright.graph.passes.pipeline import optimise
 from tilewright.graph.plan.reference_program import reference_model
 from tilewright.graph.reference.reference import evaluate
 
-from .flow_models import BOOL, INT64, Array, body, floats, graph, model, node, value
+from .flow_models import BOOL, INT64, Array, Shape, body, floats, graph, model, node, value
 
-SHAPE = (3, 4)
-STATE = value("state", shape=SHAPE)
+CLOSED = {"batch": 3, "seq": 2}
+OPEN = {"batch": (1, 3, 6), "seq": (1, 2, 5)}
 DEEPEST = 3
 
 
 class Writer:
-    """Writes one model."""
+    """Writes one model of values of a shape."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, shape: Shape) -> None:
+        self.shape = shape
         self.rng = np.random.default_rng(seed)
         self.names = (f"v{n}" for n in count())
 
@@ -108,7 +110,7 @@ class Writer:
         self, states: list[str], nodes: list[NodeProto], results: list[str], more: str
     ) -> GraphProto:
         """A body, its own names for what all bodies have."""
-        made = body("step", nodes, [value(s, shape=SHAPE) for s in states], results, more)
+        made = body("step", nodes, [value(s, shape=self.shape) for s in states], results, more)
         own = {name: next(self.names) for name in ("i", "before")}
         for item in made.input:
             item.name = own.get(item.name, item.name)
@@ -130,7 +132,7 @@ class Writer:
         inner = graph(
             end,
             [*nodes, node("Tanh", [wide], [end])],
-            [value(state, shape=SHAPE), value(row, shape=SHAPE[1:])],
+            [value(state, shape=self.shape), value(row, shape=self.shape[1:])],
             [value(end), value(result)],
         )
         known += [last]
@@ -148,13 +150,16 @@ class Writer:
         ]
 
 
-def random_model(seed: int) -> tuple[object, list[str]]:
-    writer = Writer(seed)
+def random_model(seed: int, shapes: Mapping[str, int | str]) -> tuple[ModelProto, list[str]]:
+    """A model, and its outputs. shapes: what stands in it for the batch and the length of rows."""
+    shape = (shapes["batch"], 4)
+    writer = Writer(seed, shape)
     known = ["x", "w"]
     nodes = writer.nodes(known, 0, 4)
     outputs = known[-2:]
-    given = [value(name, shape=SHAPE) for name in ("x", "w")]
-    given += [value("rows", shape=(2, 4)), value("n", INT64, ()), value("flag", BOOL, ())]
+    given = [value(name, shape=shape) for name in ("x", "w")]
+    given += [value("rows", shape=(shapes["seq"], 4))]
+    given += [value("n", INT64, ()), value("flag", BOOL, ())]
     proto = model(
         nodes,
         given,
@@ -169,18 +174,19 @@ def random_model(seed: int) -> tuple[object, list[str]]:
     return proto, outputs
 
 
-def inputs(seed: int, n: int, flag: bool) -> dict[str, Array]:
+def inputs(seed: int, n: int, flag: bool, sizes: Mapping[str, int] = CLOSED) -> dict[str, Array]:
+    shape = (sizes["batch"], 4)
     return {
-        "x": floats(SHAPE, seed),
-        "w": floats(SHAPE, seed + 1),
-        "rows": floats((2, 4), seed + 2),
+        "x": floats(shape, seed),
+        "w": floats(shape, seed + 1),
+        "rows": floats((sizes["seq"], 4), seed + 2),
         "n": np.array(n),
         "flag": np.array(flag),
     }
 
 
 def check(seed: int, target: str | None) -> None:
-    proto, outputs = random_model(seed)
+    proto, outputs = random_model(seed, CLOSED)
     read = import_onnx(proto)
     better, reports = optimise(read)
     assert not [report for report in reports if report.verdict == "undone"]
@@ -188,7 +194,6 @@ def check(seed: int, target: str | None) -> None:
     engine = compile(proto, target, cache=False, verify="off")
     for n, flag in ((0, True), (2, False), (3, True)):
         given = inputs(seed, n, flag)
-        expected = dict(zip(outputs, ReferenceEvaluator(proto).run(None, given), strict=True))
         ways = {
             "graph": evaluate(read, given, dtype=None),
             "after the passes": evaluate(better, given, dtype=None),
@@ -196,10 +201,38 @@ def check(seed: int, target: str | None) -> None:
             "engine": engine.run(given, threads=2),
         }
         for way, found in ways.items():
-            for name, array in expected.items():
-                np.testing.assert_allclose(
-                    found[name], array, rtol=1e-3, atol=1e-4, err_msg=f"{way}: {name}"
-                )
+            compare(proto, outputs, given, found, way)
+
+
+def check_open(seed: int, target: str | None) -> None:
+    """One engine at several sizes: what ONNX says, and one set of bits on any number of threads."""
+    proto, outputs = random_model(seed, {name: name for name in OPEN})
+    read = import_onnx(proto, shapes=OPEN)
+    better, reports = optimise(read)
+    assert not [report for report in reports if report.verdict == "undone"]
+    engine = compile(proto, target, cache=False, verify="off", shapes=OPEN)
+    for batch, seq, n, flag in ((3, 2, 0, True), (1, 5, 2, False), (6, 1, 3, True)):
+        given = inputs(seed, n, flag, {"batch": batch, "seq": seq})
+        compare(proto, outputs, given, evaluate(better, given, dtype=None), "after the passes")
+        found = engine.run(given, threads=2)
+        compare(proto, outputs, given, found, "engine")
+        for name, array in engine.run(given, threads=1).items():
+            assert array.tobytes() == found[name].tobytes()
+
+
+def compare(
+    proto: ModelProto,
+    outputs: Sequence[str],
+    given: dict[str, Array],
+    found: Mapping[str, Array],
+    way: str,
+) -> None:
+    expected = ReferenceEvaluator(proto).run(None, given)
+    for name, array in zip(outputs, expected, strict=True):
+        assert found[name].shape == array.shape
+        np.testing.assert_allclose(
+            found[name], array, rtol=1e-3, atol=1e-4, err_msg=f"{way}: {name}"
+        )
 
 
 @pytest.mark.needs_cc
@@ -208,8 +241,21 @@ def test_a_random_model_gives_what_onnx_says(seed: int) -> None:
     check(seed, "c:scalar")
 
 
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("seed", range(6))
+def test_a_random_model_gives_it_at_every_size(seed: int) -> None:
+    check_open(seed, "c:scalar")
+
+
 @pytest.mark.slow
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("seed", range(100, 160))
 def test_random_models_give_what_onnx_says(seed: int) -> None:
     check(seed, None)
+
+
+@pytest.mark.slow
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("seed", range(200, 260))
+def test_random_models_give_it_at_every_size(seed: int) -> None:
+    check_open(seed, None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
+from ..sizes import AnySize, closed
 from .program import Action, Branch, Repeat, Slice, Step, Sync
 
 Iterations = Mapping[int, int]  # of the loops around, by their numbers
@@ -61,7 +62,7 @@ def is_open(steps: Sequence[Step]) -> bool:
             case Branch():
                 return is_open((*step.then, *step.otherwise))
             case Repeat():
-                return not isinstance(step.count, int) or is_open(step.body)
+                return step.count is None or isinstance(step.count, Slice) or is_open(step.body)
         return False
 
     return any(map(opened, steps))
@@ -120,10 +121,15 @@ class _Run:
     def _repeated(
         self, step: Repeat, body: Sequence[_Numbered], iterations: Iterations
     ) -> Iterator[Taken]:
-        given, until, number = step.count, step.condition, 0
-        most = self._memory.scalar(given, iterations) if isinstance(given, Slice) else given
+        until, number, most = step.condition, 0, self._most(step.count, iterations)
         while most is None or number < most:
             if until is not None and not self._memory.scalar(until, iterations):
                 return
             yield from self.steps(body, {**iterations, step.loop: number})
             number += 1
+
+    def _most(self, count: AnySize | Slice | None, iterations: Iterations) -> int | None:
+        """How often a loop runs at most. Sizes are numbers."""
+        if isinstance(count, Slice):
+            return self._memory.scalar(count, iterations)
+        return None if count is None else closed(count)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, assert_never
 
 from ..errors import IRError
 from ..json_reader import Json, Reader, cut_line, parse_json
+from ..sizes import AnySize
 from .program import (
     SPACES,
     Branch,
@@ -30,6 +30,8 @@ from .sizes_json import (
     dims_to_json,
     shape_from_json,
     shape_to_json,
+    size_from_json,
+    size_to_json,
 )
 from .syncs import verify_program
 
@@ -125,7 +127,7 @@ def step_to_json(step: Step) -> Json:
             return {
                 "step": "for",
                 "loop": step.loop,
-                "count": None if isinstance(count, Slice) else count,
+                "count": None if count is None or isinstance(count, Slice) else size_to_json(count),
                 "counted": _slice_to_json(count) if isinstance(count, Slice) else None,
                 "condition": None if until is None else _slice_to_json(until),
                 "body": [step_to_json(one) for one in step.body],
@@ -168,6 +170,9 @@ def _flow_from_json(data: Reader, kind: str, dims: Dims, depth: int) -> Branch |
     def place(item: Reader) -> Slice:
         return _slice_from_json(item, dims)
 
+    def size(item: Reader) -> AnySize:
+        return size_from_json(item, dims)
+
     def steps(name: str) -> tuple[Step, ...]:
         return tuple(step_from_json(item, dims, depth) for item in data[name].items())
 
@@ -177,7 +182,7 @@ def _flow_from_json(data: Reader, kind: str, dims: Dims, depth: int) -> Branch |
     counted = data["counted"].or_none(place)
     return Repeat(
         data["loop"].integer(),
-        data["count"].or_none(Reader.integer) if counted is None else counted,
+        data["count"].or_none(size) if counted is None else counted,
         data["condition"].or_none(place),
         steps("body"),
         label,
@@ -200,7 +205,10 @@ def _slice_to_json(item: Slice) -> Json:
         "shape": shape_to_json(item.shape),
     }
     if item.moves:
-        made["moves"] = [asdict(move) for move in item.moves]
+        made["moves"] = [
+            {"loop": move.loop, "rows": size_to_json(move.rows), "reverse": move.reverse}
+            for move in item.moves
+        ]
     return made
 
 
@@ -211,12 +219,13 @@ def _slice_from_json(data: Reader, dims: Dims) -> Slice:
         data["position"].integer(),
         data["dtype"].dtype(),
         shape_from_json(data["shape"], dims),
-        () if moves is None else tuple(map(_row_from_json, moves.items(DEEPEST))),
+        () if moves is None else tuple(_row_from_json(m, dims) for m in moves.items(DEEPEST)),
     )
 
 
-def _row_from_json(data: Reader) -> LoopRow:
-    return LoopRow(data["loop"].integer(), data["rows"].integer(), data["reverse"].truth())
+def _row_from_json(data: Reader, dims: Dims) -> LoopRow:
+    rows = size_from_json(data["rows"], dims)
+    return LoopRow(data["loop"].integer(), rows, data["reverse"].truth())
 
 
 def _function(data: Reader) -> PrimFunc:

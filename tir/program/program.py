@@ -23,7 +23,7 @@ from ..dim import Dim
 from ..dtype import DType
 from ..errors import IRError, known_names
 from ..index_check import IndexCheck
-from ..sizes import AnySize, dims_in, interval, largest, product_of
+from ..sizes import AnySize, at_most, closed, dims_in, interval, largest, product_of
 from ..text.display import printable
 
 if TYPE_CHECKING:  # a program that is only run holds none
@@ -39,13 +39,13 @@ class LoopRow:
     """
 
     loop: int
-    rows: int
+    rows: AnySize
     reverse: bool = False
 
     def of(self, iterations: Mapping[int, int]) -> int:
-        """The number of the row in these iterations of the loops around."""
+        """The number of the row in these iterations of the loops around. Sizes are numbers."""
         number = iterations[self.loop]
-        return self.rows - 1 - number if self.reverse else number
+        return closed(self.rows) - 1 - number if self.reverse else number
 
     def __str__(self) -> str:
         return f"{self.rows - 1} - i{self.loop}" if self.reverse else f"i{self.loop}"
@@ -81,17 +81,16 @@ class Slice:
 
     @property
     def reach(self) -> int:
-        """Bytes of the array that all rows make together."""
-        size = self.bytes
-        for move in self.moves:
-            size *= move.rows
-        return size
+        """Bytes of the array that all rows make together; the most that it may have."""
+        return self.whole.bytes
 
     def offset(self, iterations: Mapping[int, int]) -> int:
-        """Where its first byte lies in the whole array, in these iterations of the loops."""
+        """Where its first byte lies in the whole array, in these iterations of the loops. Sizes are
+        numbers.
+        """
         row = 0
         for move in self.moves:
-            row = row * move.rows + move.of(iterations)
+            row = row * closed(move.rows) + move.of(iterations)
         return row * self.bytes
 
     def overlaps(self, other: Slice) -> bool:
@@ -201,14 +200,14 @@ class Branch:
 class Repeat:
     """Run `body` again and again, with a Sync at its end.
 
-    loop: its number, which no other loop of the program has. count: how often at most, a number or
+    loop: its number, which no other loop of the program has. count: how often at most, a size or
     one int64 that is read before the first iteration; None: no matter how often. condition: one
     bool, read before each iteration, which ends it when it is false; None: always true.
     label: the model's node, for reports.
     """
 
     loop: int
-    count: int | Slice | None
+    count: AnySize | Slice | None
     condition: Slice | None
     body: tuple[Step, ...]
     label: str = ""
@@ -216,7 +215,9 @@ class Repeat:
     @property
     def always_runs(self) -> bool:
         """Whether there is an iteration whatever the data say."""
-        return isinstance(self.count, int) and self.count > 0 and self.condition is None
+        if self.count is None or isinstance(self.count, Slice) or self.condition is not None:
+            return False
+        return at_most(1, self.count) is True
 
     @property
     def before_first(self) -> tuple[Slice, ...]:

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from ..dim import Dim
-from ..sizes import shape_in
-from .flow import with_actions
-from .program import Action, Copy, Launch, ProgramTensor, Slice, Step
+from ..sizes import shape_in, size_in
+from .program import (
+    Branch,
+    Copy,
+    KeepLargest,
+    Launch,
+    ProgramTensor,
+    Repeat,
+    Slice,
+    Step,
+    Sync,
+    WriteIteration,
+)
 
 
 def steps_at(steps: Sequence[Step], values: Mapping[Dim, int]) -> tuple[Step, ...]:
-    """The steps on slices of these sizes."""
-    return with_actions(steps, lambda step: _action_at(step, values))
+    """The steps on slices of these sizes, and loops that run as often as these say."""
+    return tuple(_step_at(step, values) for step in steps)
 
 
 def slice_at(item: Slice, values: Mapping[Dim, int]) -> Slice:
     """The slice at these sizes."""
-    return replace(item, shape=shape_in(item.shape, values))
+    moves = tuple(replace(move, rows=size_in(move.rows, values)) for move in item.moves)
+    return replace(item, shape=shape_in(item.shape, values), moves=moves)
 
 
 def tensors_at(
@@ -28,11 +40,35 @@ def tensors_at(
     return tuple(replace(t, shape=shape_in(t.shape, values)) for t in tensors)
 
 
-def _action_at(step: Action, values: Mapping[Dim, int]) -> Action:
+def _step_at(step: Step, values: Mapping[Dim, int]) -> Step:
     match step:
         case Launch():
             arguments = tuple(slice_at(item, values) for item in step.arguments)
             return replace(step, arguments=arguments, sizes=shape_in(step.sizes, values))
-        case Copy():
-            return Copy(slice_at(step.source, values), slice_at(step.target, values))
-    return step
+        case Copy() | KeepLargest():
+            source, target = slice_at(step.source, values), slice_at(step.target, values)
+            return replace(step, source=source, target=target)
+        case WriteIteration():
+            return replace(step, target=slice_at(step.target, values))
+        case Branch():
+            return replace(
+                step,
+                condition=slice_at(step.condition, values),
+                then=steps_at(step.then, values),
+                otherwise=steps_at(step.otherwise, values),
+            )
+        case Repeat():
+            count, until = step.count, step.condition
+            if isinstance(count, Slice):
+                count = slice_at(count, values)
+            elif count is not None:
+                count = size_in(count, values)
+            return replace(
+                step,
+                count=count,
+                condition=None if until is None else slice_at(until, values),
+                body=steps_at(step.body, values),
+            )
+        case Sync():
+            return step
+    assert_never(step)

@@ -267,6 +267,9 @@ class _GraphReader:
             name = self.builder.fresh(value)
             if value in outer.constants:
                 return self.builder.constant(name, outer.constants[value])
+            if value in outer.sizes:
+                self.builder.add_node(GraphNode(outer.sizes[value], (), (name,)))
+                return name
             self.captured[value] = self.builder.input(name, outer.types[value])
         return self.captured[value]
 
@@ -289,6 +292,7 @@ class _GraphReader:
         inner.constants()
         outputs = self._all_nodes(inner)
         builder = inner.builder
+        builder.drop_unread_sizes(outputs)
         graph = make_graph(builder.name, builder.inputs, outputs, builder.nodes, builder.constants)
         return Region(graph, tuple(inner.captured))
 

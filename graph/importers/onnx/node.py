@@ -14,7 +14,7 @@ from ....tir.sizes import AnySize, closed_shape, largest
 from ...errors import ModelError
 from ...ir.at_sizes import has_sizes
 from ...ir.build import GraphBuilder
-from ...ir.ir import Graph, GraphNode, RegionOperator, check_sizes_known
+from ...ir.ir import Graph, GraphNode, RegionOperator
 from ...ops.base import Operator
 from ...ops.size_values import SizeValues
 from ...reference.reference import apply
@@ -273,11 +273,7 @@ class NodeReader:
         )
 
     def region(self, name: str, given: Sequence[TensorType | Constant]) -> Region:
-        """An attribute that is a graph. given: what each of its inputs is.
-
-        Raises: ModelError where a run decides sizes of the model.
-        """
-        check_sizes_known(self.title, self.builder.inputs)
+        """An attribute that is a graph. given: what each of its inputs is."""
         return self.regions.region(self._graph(name), given)
 
     def inline(self, name: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from ....tir.analysis.linear import linear
 from ....tir.buffer import Load
 from ....tir.expr import Const, Select, Var
 from ....tir.func import PrimFunc
+from ....tir.sizes import interval, size_of
 from ....tir.stmt import Block, IterKind
 from ....tir.visit import free_vars, loads, stores
 from ...nest import readers, target_of, targets_of
@@ -143,5 +144,6 @@ def is_border(func: PrimFunc, block: Block) -> bool:
     source = value.on_true.buffer
     if len(source.shape) != len(target.shape):
         return False
-    wider = [a - b for a, b in zip(target.extents, source.extents, strict=True)]
-    return all(0 <= more <= MOST_PADDING for more in wider) and wider[-1] == 0
+    pairs = zip(target.extents, source.extents, strict=True)
+    wider = [interval(size_of(a) - size_of(b)) for a, b in pairs]
+    return all(0 <= low <= high <= MOST_PADDING for low, high in wider) and wider[-1] == (0, 0)

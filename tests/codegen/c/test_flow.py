@@ -18,6 +18,7 @@ from tilewright.driver.build_program import build_program
 from tilewright.driver.jobs import ProgramOptions
 from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.artifact_json import artifact_from_json, artifact_to_json
+from tilewright.tir.dim import Dim
 from tilewright.tir.errors import IRError
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.json_reader import parse_json
@@ -35,6 +36,7 @@ from tilewright.tir.program.program import (
     Sync,
 )
 from tilewright.tir.program.syncs import place_syncs
+from tilewright.tir.sizes import size_of
 from tilewright.tir.target.target import Target
 
 from ...looping_program import (
@@ -129,6 +131,17 @@ def test_what_a_loop_writes_that_may_not_run_is_not_there_behind_it() -> None:
     assert "which is not what was written there" in refused(
         Repeat(0, Slice("input", 0, looping().inputs[0].dtype, ()), None, (FILL,)), READ
     )
+
+
+def test_rows_of_a_loop_as_long_as_a_size_are_there_behind_it() -> None:
+    rows = size_of(Dim("n", low=0, high=2))
+    fill = Copy(X, vector("arena", 64, LoopRow(0, rows)))
+    whole = Slice("arena", 64, X.dtype, (rows, SIZE))
+    read = Copy(whole, replace(whole, position=128))
+    assert "nothing writes output 'y'" in refused(Repeat(0, rows, None, (fill,)), read)
+    gone = "which is not what was written there"
+    assert gone in refused(Repeat(0, rows, FLAG, (fill,)), read)
+    assert gone in refused(Repeat(0, rows, None, (Branch(FLAG, (fill,), ()),)), read)
 
 
 def test_an_iteration_finds_what_the_one_before_it_left() -> None:

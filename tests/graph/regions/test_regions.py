@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from tilewright.graph.errors import ModelError
+from tilewright.graph.ir.at_sizes import graph_at, usual_sizes
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph, GraphNode, RegionOperator
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.logic import Less
+from tilewright.graph.ops.reduction import ReduceSum
+from tilewright.graph.ops.repetition import Expand
 from tilewright.graph.reference.effort import TooLarge
 from tilewright.graph.reference.reference import StepBudget, evaluate
 from tilewright.graph.regions.branch import IfElse
@@ -20,7 +23,7 @@ from tilewright.graph.regions.loop import Loop
 from tilewright.graph.types import Splat, TensorType
 from tilewright.tir.dim import Dim
 from tilewright.tir.errors import InternalError
-from tilewright.tir.sizes import size_of
+from tilewright.tir.sizes import is_closed, size_of
 
 VECTOR, NUMBER, FLAG = (
     TensorType("float32", (3,)),
@@ -140,9 +143,25 @@ def test_work_is_counted_with_what_is_known_of_it() -> None:
     assert Loop(body, 1, counted=True).work((NUMBER, VECTOR)).steps == once
 
 
-def test_a_graph_of_open_sizes_with_a_loop_is_refused_whoever_makes_it() -> None:
+def test_a_graph_of_open_sizes_is_at_a_choice_of_them_one_whose_loops_are_too() -> None:
+    rows = size_of(Dim("count", low=1, high=9))
+    inner = GraphBuilder("body")
+    inner.input("i", NUMBER)
+    wide = inner.add(Expand((rows, 3)), inner.input("x", VECTOR))
+    inner.add(ReduceSum((0,), keepdims=False), wide, output="y")
     builder = GraphBuilder("g")
-    builder.input("rows", TensorType("float32", (size_of(Dim("count", low=1, high=9)), 3)))
-    builder.add(Loop(STEP, 1, 7), builder.input("x", VECTOR), output="y", name="loop")
-    with pytest.raises(ModelError, match=r"node 'loop' \(Loop\) .* decides the sizes 'count';"):
-        builder.finish(("y",))
+    builder.input("rows", TensorType("float32", (rows, 3)))
+    builder.add(
+        Loop(inner.finish(("y",)), 1, rows), builder.input("x", VECTOR), output="y", name="loop"
+    )
+    graph = builder.finish(("y",))
+    at = graph_at(graph, dict.fromkeys(graph.dims, 4))
+    (loop,) = (node.op for node in at.nodes if isinstance(node.op, Loop))
+    assert loop.count == 4
+    assert all(is_closed(type_.shape) for type_ in loop.body.types.values())
+    for count in (1, 3):
+        given = {"rows": np.zeros((count, 3)), "x": np.ones(3)}
+        assert (evaluate(graph, given)["y"] == count**count).all()
+    body = graph.nodes[0].op
+    assert isinstance(body, Loop)
+    assert [dim.name for dim in usual_sizes(body.body)] == ["count"]  # no input tells it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .....tir.sizes import closed
+from .....tir.sizes import AnySize, at_most, greatest, least
 from ....ir.ir import Graph, GraphNode, RegionOperator, make_graph
 from ....ops.movement import Identity, Reshape, Transpose
 from ....regions.branch import IfElse
@@ -71,13 +71,13 @@ def _loop(node: NodeReader) -> Result:
         )
     if not (counted or conditional or count is not None):
         raise NotSupported("nothing ends it; expected a trip count or a condition")
-    if not conditional and count is not None and count >= _LARGEST_COUNT:
+    if not conditional and count is not None and _is_endless(count):
         raise NotSupported(f"it runs {count} times; expected fewer, or a condition that ends it")
     if counted:
         inputs.append(_scalar(node, 0))
     if conditional:
         inputs.append(_scalar(node, 1))
-        count = None if count is not None and count >= _LARGEST_COUNT else count
+        count = None if count is not None and _is_endless(count) else count
     op = Loop(
         _giving(body, (condition, *made) if conditional else tuple(made)),
         len(carried),
@@ -89,17 +89,23 @@ def _loop(node: NodeReader) -> Result:
     return _defined(node, op, (*inputs, *carried, *region.captured), len(made))
 
 
-def _known_count(node: NodeReader) -> int | None:
-    """The constant trip count; None where there is none, or data decide."""
+def _known_count(node: NodeReader) -> AnySize | None:
+    """The trip count that is constant, or a size; None where there is none, or data decide."""
+    if node.has(0) and node.value(0) in node.builder.sizes:
+        return greatest(0, node.size(0))
     known = node.builder.constants.get(node.value(0)) if node.has(0) else None
     if known is None or node.type(0).elements != 1:
         return None
     return max(0, int(array_of(known).item()))
 
 
+def _is_endless(count: AnySize) -> bool:
+    return at_most(_LARGEST_COUNT, count) is True
+
+
 def _conditional(
-    node: NodeReader, body: Graph, condition: str, count: int | None
-) -> tuple[bool, int | None]:
+    node: NodeReader, body: Graph, condition: str, count: AnySize | None
+) -> tuple[bool, AnySize | None]:
     """Whether a condition is to be asked, and the count that is known without it."""
     first = node.builder.constants.get(node.value(1))
     begins = None if first is None else bool(array_of(first).item())
@@ -108,7 +114,7 @@ def _conditional(
     if begins is False:
         return False, 0
     if begins and goes_on is False and count is not None:
-        return False, min(count, 1)
+        return False, least(count, 1)
     if begins and goes_on is False and not node.has(0):
         return False, 1
     return not (begins and goes_on), count
@@ -128,7 +134,9 @@ def _scan(node: NodeReader) -> Result:
     types = node.builder.types
     lengths = {types[value].shape[0] for value in arrays}
     if len(lengths) > 1:
-        raise NotSupported(f"it scans arrays of {sorted(lengths)} rows; expected as many of each")
+        raise NotSupported(
+            f"it scans arrays of {sorted(lengths, key=str)} rows; expected as many of each"
+        )
     rows = [TensorType(types[v].dtype, types[v].shape[1:]) for v in arrays]
     region = node.region("body", (*(types[value] for value in carried), *rows))
     body = region.graph
@@ -142,7 +150,7 @@ def _scan(node: NodeReader) -> Result:
     op = Loop(
         _counting(body),
         states,
-        closed(lengths.pop()),
+        lengths.pop(),
         rows=tuple(map(bool, backwards)),
         collected=tuple(map(bool, prepended)),
     )

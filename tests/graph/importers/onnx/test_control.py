@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -15,6 +15,7 @@ from tilewright.graph.importers.onnx.nested import all_graphs, reads_of
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ir.verify import verify
 from tilewright.graph.reference.reference import evaluate
+from tilewright.graph.regions.branch import IfElse
 from tilewright.graph.regions.loop import Loop
 
 from ...flow_models import BOOL, INT64, MODELS, body, floats, graph, model, node, value
@@ -155,9 +156,9 @@ def test_what_a_node_reads_is_what_its_graphs_read() -> None:
     assert len(list(all_graphs(made))) == 5
 
 
-def refusal(made: onnx.ModelProto) -> str:
+def refusal(made: onnx.ModelProto, shapes: Mapping[str, tuple[int, int, int]] | None = None) -> str:
     with pytest.raises(ModelError) as caught:
-        import_onnx(made)
+        import_onnx(made, shapes=shapes)
     return str(caught.value)
 
 
@@ -225,17 +226,40 @@ def open_branch(condition: str, *given: onnx.ValueInfoProto) -> onnx.ModelProto:
 SIZES = {"rows": (1, 4, 8), "columns": (2, 2, 6)}
 
 
-def test_a_branch_in_a_model_of_open_sizes_is_refused() -> None:
+def test_a_branch_reads_what_has_open_sizes() -> None:
+    read = import_onnx(open_branch("c", C), shapes=SIZES)
+    assert str(read.types["y"]) == "float32[rows, columns]"
+    (branch,) = (item.op for item in read.nodes if isinstance(item.op, IfElse))
+    assert [region.inputs for region in branch.regions] == [("x",), ("x",)]  # not the shape
+    for shape in ((1, 6), (8, 2)):
+        given = {"c": np.array(False), "x": floats(shape)}
+        np.testing.assert_array_equal(evaluate(read, given)["y"], np.exp(np.float64(given["x"])))
+
+
+def test_branches_of_other_open_shapes_are_refused() -> None:
+    made = open_branch("c", C)
+    other = onnx.helper.make_node("Transpose", ["made"], ["else"], name="turned")
+    made.graph.node[1].attribute[0].g.node[1].CopyFrom(other)
     with pytest.raises(ModelError) as caught:
-        import_onnx(open_branch("c", C), shapes=SIZES)
+        import_onnx(made, shapes=SIZES)
     assert str(caught.value) == (
-        "ModelError: graph: node 'if' (If) is a branch or a loop, and a run decides the sizes "
-        "'rows', 'columns'; expected one number for each size of a model that has branches or "
-        "loops. [region-open-sizes]\n"
-        "  Hint: compile(model, shapes={...}) gives each of them one number."
+        "ModelError: If: result 0 is float32[rows, columns] where the condition is true and "
+        "float32[columns, rows] where it is false; expected one type, since memory is planned "
+        "before a run. [if-types]\n"
+        "  in node 'if' (If):\n"
+        "    'c': bool[]\n"
+        "    'x': float32[rows, columns]\n"
+        "  Hint: let both branches give the larger shape, padded, or make the condition a "
+        "constant: then one branch alone is compiled."
     )
-    closed = import_onnx(open_branch("c", C), shapes={"rows": 4, "columns": 2})
-    assert closed.types["y"].shape == (4, 2)
+
+
+def test_a_scan_over_arrays_of_two_open_lengths_is_refused() -> None:
+    row = graph("row", [node("Add", ["a", "b"], ["y"])], [value("a"), value("b")], [value("y")])
+    scan = node("Scan", ["x", "z"], ["ys"], name="scan", body=row, num_scan_inputs=2)
+    made = model([scan], [value(n, shape=(s, 3)) for n, s in ("xm", "zn")], [value("ys")])
+    text = refusal(made, shapes={"m": (1, 2, 4), "n": (1, 2, 4)})
+    assert "node 'scan': Scan of ai.onnx opset 17: it scans arrays of [m, n] rows; expected" in text
 
 
 def test_a_branch_that_a_constant_decides_may_have_open_sizes() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tilewright.schedule.estimate import estimate
-from tilewright.schedule.rules.shape.windows import is_depthwise, is_pool
+from tilewright.schedule.rules.shape.windows import is_border, is_depthwise, is_pool
+from tilewright.tir.dim import Dim
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.sizes import as_expression, size_of
 from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
@@ -52,3 +54,23 @@ def test_a_pool_reads_data_alone_and_slides() -> None:
     assert not is_depthwise(pool(9, 8, 20, pad=1).blocks[-1])
     assert not is_pool(squares().blocks[-1])
     assert not is_pool(pool(9, 8, 20, kernel=4).blocks[-1])
+
+
+@pytest.mark.parametrize("rows", [6, Dim("rows", low=1, high=9)])
+@pytest.mark.parametrize(("more", "is_narrow"), [(2, True), (6, True), (7, False)])
+def test_a_border_is_narrow_around_an_open_size_too(
+    rows: int | Dim, more: int, is_narrow: bool
+) -> None:
+    x = te.placeholder((3, rows, 8), "float32", name="X")
+    size = rows if isinstance(rows, int) else size_of(rows)
+    padded = te.compute(
+        (3, size + more, 8),
+        lambda n, h, c: te.select(
+            te.all_of(h >= 1, h < as_expression(size) + 1), x[n, h - 1, c], 0.0
+        ),
+        name="pad",
+    )
+    y = te.compute((3, size + more, 8), lambda n, h, c: padded[n, h, c] * 2.0, name="Y")
+    sizes = [] if isinstance(rows, int) else te.dims_of_tensors(padded)
+    func = te.func(x, y, name="padded", sizes=[dim for dim in sizes if dim is not rows])
+    assert is_border(func, func.block("pad")) is is_narrow
