@@ -84,7 +84,7 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         metavar="NAME:SIZES",
         help="sizes that the model leaves open: image:1x3x224x224 for an input, batch:1 for a "
         "symbol, mask:[8] for an input of one dimension; several with commas; batch:1-8-64: any "
-        "size from 1 to 64, best at 8",
+        "size from 1 to 64, best at 8; `tilewright explain` says what is assumed of the others",
     )
     parser.add_argument(
         "--target",

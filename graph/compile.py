@@ -18,7 +18,7 @@ from ..tir.target.target import Target
 from ..tir.text.size import bytes_text
 from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
-from .options import BuildOptions, Shapes, Verify, check_options, check_shapes, check_tolerance
+from .options import BuildOptions, Shapes, Verify, check_options
 
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
@@ -58,9 +58,10 @@ def compile(
 
     model: the path or the bytes of an ONNX file, a ModelProto, or a Graph; what it has in float16
     is stored so and computed in float32. shapes: sizes that it leaves open, by input {"x": (1, 3,
-    224, 224)} or by symbol {"batch": 1}. schedules: a source of schedules and times, or a function
-    of (func, target); require_tuned: refuse a function that it has no tuned schedule for. passes:
-    in place of the usual ones.
+    224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the
+    largest of a run; bounds of others are assumed, and `explain` says which. schedules: a source of
+    schedules and times, or a function of (func, target); require_tuned: refuse a function that it
+    has no tuned schedule for. passes: in place of the usual ones.
     max_bytes: most memory of all contexts, of which there are at most `max_contexts`, with the
     weights.
     strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with
@@ -83,12 +84,10 @@ def compile(
         verify=verify,
         calibration=calibration,
     )
-    check_shapes(shapes)
-    check_tolerance(tolerance, strict)
-    resolved, tell = resolve_target(target), progress or _silent
     options = BuildOptions(
         shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
     )
+    resolved, tell = resolve_target(target), progress or _silent
     engine = _found_or_made(model, resolved, options, cache, tell)
     if max_bytes is not None:
         _check_memory(engine, resolved, max_bytes, max_contexts or 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...tir.program.program import Copy, actions
+from ..assumed_sizes import assumed, bounds_text
 from ..ir.ir import Graph, megabytes
 from ..ir.views import is_view, storage
 from ..kernels.algorithms import ALGORITHMS
@@ -21,6 +22,7 @@ def explain(planned: Planned) -> tuple[str, ...]:
 
 def _lines(planned: Planned) -> Iterator[str]:
     graph, program = planned.flat.graph, planned.lowered.program
+    yield from _sizes(planned.imported)
     yield from (f"pass {report}" for report in planned.passes)
     if planned.checker is not None:
         yield str(planned.checker)
@@ -56,6 +58,17 @@ def _lines(planned: Planned) -> Iterator[str]:
             yield f"copy: {megabytes(copy.source.bytes)} to output '{output}'"
     yield from flow_lines(planned.flat.block, program)
     yield from str(planned.lowered.plan).splitlines()
+
+
+def _sizes(imported: Graph) -> Iterator[str]:
+    """Lines of the sizes that runs decide, and of those whose bounds nobody said."""
+    if imported.dims:
+        yield f"a run decides the sizes {bounds_text(imported.dims)}"
+    unsaid = assumed(imported.dims)
+    if unsaid:
+        named = ", ".join(f'"{dim.name}": (least, usual, largest)' for dim in unsaid)
+        listed = ", ".join(f"'{dim.name}'" for dim in unsaid)
+        yield f"the bounds of {listed} were assumed; shapes={{{named}}} says others"
 
 
 def _choice(decision: GroupDecision) -> str:

@@ -47,6 +47,29 @@ class ClosedSpec:
     shape: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ModelArgument(Argument):
+    """An input or an output of a model, whose sizes `compile` got by name."""
+
+    def size_error(self, call: str, axis: int, n: int, size: Size) -> ArgumentValueError:
+        """What is wrong with an axis of `n` elements, a number that `size` never is."""
+        dim = size.dim
+        notes: tuple[str, ...] = ()
+        hints: tuple[str, ...] = ()
+        if dim is not None:
+            bounds = (min(n, dim.low), dim.usual, max(n, dim.high))
+            hints = (f'tw.compile(model, shapes={{"{dim.name}": {bounds}}}) takes it.',)
+        if any(one.assumed for one in size.dims):
+            notes = (f"nobody said these bounds, so they were assumed when {call} was compiled.",)
+        return ArgumentValueError(
+            f"{call}: axis {axis} of '{self.name}' has {n} elements; expected '{size}', which is "
+            f"{size.low} to {size.high}.",
+            code="engine-size",
+            notes=notes,
+            hints=hints,
+        )
+
+
 class Interface:
     """The inputs and outputs of a model, in order."""
 
@@ -157,7 +180,7 @@ def _spec(argument: Argument) -> TensorSpec:
     return TensorSpec(argument.name, argument.dtype, shape)
 
 
-def _argument(parameter: Parameter) -> Argument:
-    return Argument(
+def _argument(parameter: Parameter) -> ModelArgument:
+    return ModelArgument(
         parameter.name, parameter.dtype.numpy, parameter.shape, parameter.role == "output"
     )
