@@ -16,6 +16,7 @@ from ..runtime.engine.engine import Engine
 from ..runtime.machine.memory import process_memory
 from ..tir.target.target import Target
 from ..tir.text.size import bytes_text
+from .assumed_sizes import telling_assumed
 from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
 from .options import BuildOptions, Shapes, Verify, check_options
@@ -90,7 +91,8 @@ def compile(
     resolved, tell = resolve_target(target), progress or _silent
     engine = _found_or_made(model, resolved, options, cache, tell)
     if max_bytes is not None:
-        _check_memory(engine, resolved, max_bytes, max_contexts or 1)
+        with telling_assumed(engine.interface.dims):
+            _check_memory(engine, resolved, max_bytes, max_contexts or 1)
     return cast("Engine[CallResult]", engine)
 
 
@@ -139,13 +141,18 @@ def _silent(stage: str) -> None:
 
 
 def _check_memory(engine: Engine, target: Target, max_bytes: int, contexts: int) -> None:
-    plan = engine.memory_plan
+    plan, dims = engine.memory_plan, engine.interface.dims
     peak = plan.peak_bytes(target.threads, contexts)
     if peak > max_bytes:
+        sizes = ", ".join(f"'{dim.name}' {dim.high}" for dim in dims)
+        hints = ("raise max_bytes, or lower max_contexts.",)
         raise MemoryLimitError(
-            f"compile: {contexts} context(s) of '{engine.name}' take {bytes_text(peak)}; "
-            f"expected at most {bytes_text(max_bytes)}.",
+            f"compile: {contexts} context(s) of '{engine.name}' take {bytes_text(peak)}"
+            f"{f' at the largest sizes, {sizes}' if dims else ''}; expected at most "
+            f"{bytes_text(max_bytes)}.",
             code="compile-memory",
             notes=(str(plan),),
-            hints=("raise max_bytes, or lower max_contexts.",),
+            hints=(*hints, "shapes={...} with smaller largest sizes takes less.")
+            if dims
+            else hints,
         )

@@ -71,7 +71,7 @@ class ModelArgument(Argument):
 
 
 class Interface:
-    """The inputs and outputs of a model, in order."""
+    """The inputs and outputs of a model, in order. dims: the sizes that a run decides."""
 
     def __init__(self, artifact: HasInterface) -> None:
         self.name = artifact.name
@@ -79,6 +79,7 @@ class Interface:
         self._outputs = tuple(_argument(parameter) for parameter in artifact.outputs)
         self.inputs = tuple(map(_spec, self._inputs))
         self.outputs = tuple(map(_spec, self._outputs))
+        self.dims = dims_in(size for one in self._inputs for size in one.shape)
         self._input_names = tuple(spec.name for spec in self.inputs)
         self._known_inputs = set(self._input_names)
         self._output_names = tuple(spec.name for spec in self.outputs)
@@ -131,7 +132,7 @@ class Interface:
 
         Raises: ArgumentValueError for a name that is none of a size, or a size out of bounds.
         """
-        dims = {d.name: d for a in self._inputs for d in dims_in(a.shape)}
+        dims = {dim.name: dim for dim in self.dims}
         for name, size in sizes.items():
             if name not in dims or not dims[name].low <= size <= dims[name].high:
                 known = ", ".join(f"'{d.name}' of {d.low} to {d.high}" for d in dims.values())
