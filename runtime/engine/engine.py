@@ -33,6 +33,8 @@ from .engine_code import EngineError, ReadCode
 from .occupied import Occupied
 from .parts import EngineParts
 from .reader import EngineFile
+from .size_counts import EngineStats, SizeCounts
+from .sized_program import SizedProgram
 
 if TYPE_CHECKING:
     from ...tir.text.source_text import SourceText
@@ -96,8 +98,10 @@ class Engine(Generic[CallResult]):
         self.parts = parts = _prepared(parts)
         self.max_contexts = max_contexts
         self._load = load
-        self.code = parts.code.load(parts.constants, parts.plain) if load is None else load(parts)
-        self.interface = self.code.interface
+        code = parts.code.load(parts.constants, parts.plain) if load is None else load(parts)
+        self.interface = code.interface
+        self._counts = SizeCounts()
+        self.code = SizedProgram(code, self._counts) if self.interface.dims else code
         self._checks = self.code.checks
         self._reference = reference if reference is not None else parts.reference
         self._occupied: Occupied | None = None
@@ -153,6 +157,11 @@ class Engine(Generic[CallResult]):
     def tuning(self) -> Coverage:
         """Which kernels have a tuned schedule, and which have not."""
         return self.parts.report.coverage
+
+    @property
+    def stats(self) -> EngineStats:
+        """At which sizes it ran, where runs decide them."""
+        return self._counts.stats(dim.name for dim in self.interface.dims)
 
     def explain(self) -> EngineReport:
         """What each kernel is and how it was checked, and what was not done, and why; its picture

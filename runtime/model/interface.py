@@ -71,7 +71,11 @@ class ModelArgument(Argument):
 
 
 class Interface:
-    """The inputs and outputs of a model, in order. dims: the sizes that a run decides."""
+    """The inputs and outputs of a model, in order.
+
+    dims: the sizes that a run decides; told: the number of the input, and the axis of it, that
+    tells each of them.
+    """
 
     def __init__(self, artifact: HasInterface) -> None:
         self.name = artifact.name
@@ -80,6 +84,7 @@ class Interface:
         self.inputs = tuple(map(_spec, self._inputs))
         self.outputs = tuple(map(_spec, self._outputs))
         self.dims = dims_in(size for one in self._inputs for size in one.shape)
+        self.told = tuple(told(artifact.inputs).values())
         self._input_names = tuple(spec.name for spec in self.inputs)
         self._known_inputs = set(self._input_names)
         self._output_names = tuple(spec.name for spec in self.outputs)
@@ -174,6 +179,17 @@ class Interface:
                     f"{self.name}: there is no {kind} '{name}'; the {kind}s are: {listed}.",
                     code="engine-name",
                 )
+
+
+def told(inputs: Sequence[Parameter]) -> dict[Dim, tuple[int, int]]:
+    """Which input, by its position, and which axis of it, tells each size that a run decides."""
+    axes = {
+        size.dim: (number, axis)
+        for number, parameter in reversed(tuple(enumerate(inputs)))
+        for axis, size in enumerate(parameter.shape)
+        if isinstance(size, Size)
+    }
+    return {dim: axes[dim] for dim in dims_in(size for one in inputs for size in one.shape)}
 
 
 def _spec(argument: Argument) -> TensorSpec:

@@ -193,6 +193,24 @@ def test_an_interpreted_engine_takes_every_size() -> None:
         np.testing.assert_allclose(engine(rows(batch)), perceptron_engine()(rows(batch)), atol=1e-6)
 
 
+@pytest.mark.parametrize("target", ["c", "python"])
+def test_an_engine_counts_the_sizes_of_its_runs(target: str) -> None:
+    engine = tw.compile(perceptron(), target, shapes=PERCEPTRON, verify="off")
+    for batch in (3, 5, 3):
+        engine(rows(batch))
+    engine.context().bind({"x": rows(5)}).run()
+    with pytest.raises(ArgumentError):
+        engine(rows(17))
+    assert str(engine.stats) == ("4 runs, 0 hits of variants\n  batch 3: 2 runs\n  batch 5: 2 runs")
+    assert pickle.loads(pickle.dumps(engine)).stats.runs == 0
+
+
+def test_an_engine_of_one_size_counts_nothing() -> None:
+    engine = tw.compile(perceptron(), "python", shapes={"batch": 2}, verify="off")
+    engine(rows(2))
+    assert str(engine.stats) == "0 runs, 0 hits of variants"
+
+
 def test_random_inputs_and_verification_at_sizes_of_ones_choice() -> None:
     engine = encoder_engine()
     assert engine.random_inputs()["ids"].shape == (2, 8)
