@@ -35,6 +35,7 @@ from .parts import EngineParts
 from .reader import EngineFile
 from .size_counts import EngineStats, SizeCounts
 from .sized_program import SizedProgram
+from .variants import key_of, loaded, prepared
 
 if TYPE_CHECKING:
     from ...tir.text.source_text import SourceText
@@ -95,13 +96,17 @@ class Engine(Generic[CallResult]):
                 f"engine: max_contexts is {max_contexts!r}; expected at least 1, or None.",
                 code="engine-contexts",
             )
-        self.parts = parts = _prepared(parts)
+        self.parts = parts = prepared(parts)
         self.max_contexts = max_contexts
         self._load = load
-        code = parts.code.load(parts.constants, parts.plain) if load is None else load(parts)
+        code = loaded(parts) if load is None else load(parts)
         self.interface = code.interface
         self._counts = SizeCounts()
-        self.code = SizedProgram(code, self._counts) if self.interface.dims else code
+        self.code = code
+        if self.interface.dims:
+            own = parts.variants if load is None else ()
+            variants = {key_of(parts, variant): loaded(variant.parts) for variant in own}
+            self.code = SizedProgram(code, self._counts, variants)
         self._checks = self.code.checks
         self._reference = reference if reference is not None else parts.reference
         self._occupied: Occupied | None = None
@@ -168,7 +173,8 @@ class Engine(Generic[CallResult]):
         has the launches of a run in order.
         """
         order = tuple(launch.function for launch in self.parts.artifact.launches)
-        return replace(self.parts.report, order=order)
+        variants = tuple((str(one), one.parts.report) for one in self.parts.variants)
+        return replace(self.parts.report, order=order, variants=variants)
 
     def __repr__(self) -> str:
         lines = [
@@ -268,13 +274,12 @@ class Engine(Generic[CallResult]):
         """Run on the inputs and compare with the reference in float64; an output that is off by
         more than its type explains is compared with what the model's own types explain, too.
 
-        inputs: random ones by default. atol, rtol: see `compare_outputs`.
+        inputs: random ones by default, at the usual sizes and at those of each variant. atol, rtol:
+        see `compare_outputs`.
         Raises: EngineError where the engine has no reference, or for another `against`;
         EngineFileError where the file that it came from holds a damaged one; ArgumentTypeError,
         ArgumentValueError.
         """
-        from ..model.verification import compare_outputs, roundings_of
-
         if against != "reference":
             raise EngineError(
                 f"verify: against is {against!r}; expected 'reference'.", code="engine-against"
@@ -285,8 +290,26 @@ class Engine(Generic[CallResult]):
                 code="engine-reference",
                 hints=("engine.save(path, keep_weights=True) keeps it in the file.",),
             )
-        given = self.random_inputs(seed) if inputs is None else dict(inputs)
-        got, expected = self.run(given), self._reference(given)
+        if inputs is not None:
+            return self._compared(dict(inputs), self._reference, atol, rtol)
+        found = self._compared(self.random_inputs(seed), self._reference, atol, rtol)
+        for variant in self.parts.variants:
+            given = self.random_inputs(seed, sizes=dict(variant.sizes))
+            report = self._compared(given, self._reference, atol, rtol)
+            found = found.joined(report, f"at {variant}")
+        return found
+
+    def _compared(
+        self,
+        given: dict[str, Array],
+        reference: Reference,
+        atol: float | None,
+        rtol: float | None,
+    ) -> Report:
+        """What a run on these inputs gives, beside the reference."""
+        from ..model.verification import compare_outputs, roundings_of
+
+        got, expected = self.run(given), reference(given)
         accepted, kept = self.parts.report.tolerance, self.parts.reference
         report = compare_outputs(self.name, got, expected, atol, rtol, tolerance=accepted)
         if report or kept is None or not (atol is None and rtol is None):
@@ -331,7 +354,9 @@ class Engine(Generic[CallResult]):
         """For each launch, in order, the seconds that this machine's CPU allows it at best."""
         from ..measure.launch_limits import launch_limits
 
-        kept = self.parts.plain
+        sizes = tuple(inputs[number].shape[axis] for number, axis in self.interface.told)
+        served = [one.parts for one in self.parts.variants if key_of(self.parts, one) == sizes]
+        kept = (*served, self.parts)[0].plain
         if kept is None or self.parts.code.c_program is None:
             raise EngineError(
                 f"profile: the limits of '{self.name}' are not known; expected an engine of a CPU "
@@ -400,15 +425,6 @@ class Engine(Generic[CallResult]):
     def _threads(self, threads: int | None) -> int:
         count = threads if threads is not None else self._default_threads
         return default_threads() if count is None else checked_threads(count, self.name)
-
-
-def _prepared(parts: EngineParts) -> EngineParts:
-    """The parts, with what a CPU computes of constants alone: a build leaves that where the machine
-    lacks the instructions.
-    """
-    if parts.are_prepared:
-        return parts
-    return replace(parts, constants=parts.code.prepared(parts.constants))
 
 
 def _from_bytes(

@@ -146,7 +146,13 @@ class Interface:
                     code="engine-size",
                 )
         values = {dim: sizes.get(name, dim.usual) for name, dim in dims.items()}
-        return tuple(ClosedSpec(a.name, a.dtype, shape_in(a.shape, values)) for a in self._inputs)
+        return _specs_at(self._inputs, values)
+
+    def specs_at(
+        self, values: Mapping[Dim, int]
+    ) -> tuple[tuple[ClosedSpec, ...], tuple[ClosedSpec, ...]]:
+        """What a run takes and gives at these sizes."""
+        return _specs_at(self._inputs, values), _specs_at(self._outputs, values)
 
     def named(
         self, arrays: Iterable[Array], outputs: Iterable[str] | None = None
@@ -179,6 +185,10 @@ class Interface:
                     f"{self.name}: there is no {kind} '{name}'; the {kind}s are: {listed}.",
                     code="engine-name",
                 )
+
+
+def _specs_at(arguments: Iterable[Argument], values: Mapping[Dim, int]) -> tuple[ClosedSpec, ...]:
+    return tuple(ClosedSpec(a.name, a.dtype, shape_in(a.shape, values)) for a in arguments)
 
 
 def told(inputs: Sequence[Parameter]) -> dict[Dim, tuple[int, int]]:

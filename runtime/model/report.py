@@ -72,7 +72,7 @@ class EngineReport:
     it was built; None: the usual one. whole: what the run of the whole engine beside the model's
     reference found, "off" where it was not made.
     order: the symbol or the name of the kernel of each launch of a run, in order; () where no run
-    is known.
+    is known. variants: how each variant was built, by the sizes for which it is.
     """
 
     kernels: tuple[KernelReport, ...] = ()
@@ -81,6 +81,7 @@ class EngineReport:
     tolerance: float | None = None
     whole: str = "off"
     order: tuple[str, ...] = ()
+    variants: tuple[tuple[str, EngineReport], ...] = ()
 
     @property
     def proofs(self) -> dict[str, int]:
@@ -99,6 +100,11 @@ class EngineReport:
         lines.append(f"proofs: {_counts(self.proofs.items())}")
         lines.append(f"whole engine: check {self.whole}")
         lines += [f"  {kernel}" for kernel in self.kernels]
+        for sizes, one in self.variants:
+            proofs = _counts(one.proofs.items())
+            lines.append(
+                f"variant at {sizes}: {one.coverage}; proofs: {proofs}; whole: check {one.whole}"
+            )
         lines += [f"note: {note}" for note in self.notes]
         if self.seconds:
             lines.append("built in " + ", ".join(f"{n} {s:.2f} s" for n, s in self.seconds))
@@ -135,6 +141,8 @@ class EngineReport:
             for kernel in self.kernels
         ]
         table = html_table(heads, rows) + f"<p>whole engine: check {escape(self.whole)}</p>"
+        for sizes, one in self.variants:
+            table += f"<p>variant at {escape(sizes)}: check {escape(one.whole)}</p>"
         if self.order:
             table += details(f"{len(self.order)} launches in order", self.picture().svg)
         if not self.notes:
