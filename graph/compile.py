@@ -17,13 +17,14 @@ from ..runtime.engine.engine import Engine
 from ..runtime.engine.parts import EngineParts, Variant
 from ..runtime.engine.variants import with_variants
 from ..runtime.machine.memory import process_memory
+from ..runtime.model.interface import Interface
 from ..tir.target.target import Target
 from ..tir.text.size import bytes_text
 from .assumed_sizes import telling_assumed
 from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
 from .options import BuildOptions, Shapes, Verify, check_options
-from .specialise import Chosen, NamedSizes, chosen_sizes
+from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
 
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
@@ -43,7 +44,7 @@ def compile(
     target: Target | str | None = None,
     *,
     shapes: Shapes | None = None,
-    specialise: Sequence[NamedSizes] = (),
+    specialise: Sequence[NamedSizes] | int = (),
     precision: str = "float32",
     effort: str = "default",
     schedules: ScheduleSource | Chooser | None = None,
@@ -67,10 +68,10 @@ def compile(
     224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the
     largest of a run; bounds of others are assumed, and `explain` says which. specialise: sizes that
     come often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
-    weights. schedules: a source of schedules and times, or a function of (func, target);
-    require_tuned: refuse a function that it has no tuned schedule for. passes: in place of the
-    usual ones. max_bytes: most memory of all contexts, of which there are at most `max_contexts`,
-    with the weights.
+    weights; 4: the four most frequent sizes get one, made in the background while runs go on.
+    schedules: a source of schedules and times, or a function of (func, target); require_tuned:
+    refuse a function that it has no tuned schedule for. passes: in place of the usual ones.
+    max_bytes: most memory of all contexts, at most `max_contexts`, with the weights.
     strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with
     what it was given, "kernels" runs each kernel once beside its reference, "all" does both and
     runs the whole engine. For a GPU both run where there is one; "emulated" is "all" on the CPU.
@@ -89,10 +90,9 @@ def compile(
         shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
     )
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
-    engine = job.specialised(job.engine(), specialise)
+    engine = job.specialised(job.engine(), specialise, max_bytes)
     if max_bytes is not None:
-        with telling_assumed(engine.interface.dims):
-            _check_memory(engine, job.target, max_bytes, max_contexts or 1)
+        _check_memory(engine, job.target, max_bytes, max_contexts or 1)
     return cast("Engine[CallResult]", engine)
 
 
@@ -120,25 +120,35 @@ class _Job:
                 keep_engine(key, engine)
         return engine
 
-    def specialised(self, engine: Engine, wanted: Sequence[NamedSizes]) -> Engine:
-        """The engine with a variant for each of some sizes, kept as one."""
+    def specialised(
+        self, engine: Engine, wanted: Sequence[NamedSizes] | int, max_bytes: int | None
+    ) -> Engine:
+        """The engine with a variant for each of some sizes, kept as one; or one that makes so many.
+
+        Raises: OptionError.
+        """
+        if isinstance(wanted, int):
+            check_count(engine, wanted, max_bytes)
+            interface = engine.interface
+            engine.specialise(wanted, lambda at, tell: replace(self, tell=tell)._at(interface, at))
+            return engine
         chosen = chosen_sizes(engine, wanted)
         if not chosen:
             return engine
         key = self._key(chosen)
         made = self._kept(key)
         if made is None:
-            variants = [Variant(sizes, self._at(engine, dict(sizes))) for sizes in chosen]
+            variants = [Variant(sizes, self._at(engine.interface, dict(sizes))) for sizes in chosen]
             parts = with_variants(engine.parts, variants)
             made = Engine[Any](parts, max_contexts=self.options.max_contexts)
             if key:
                 keep_engine(key, made)
         return made
 
-    def _at(self, engine: Engine, sizes: NamedSizes) -> EngineParts:
+    def _at(self, interface: Interface, sizes: NamedSizes) -> EngineParts:
         """The parts of the engine for these sizes alone."""
         self.tell("variant at " + ", ".join(f"{name} {size}" for name, size in sizes.items()))
-        specs = engine.interface.inputs_at(sizes)
+        specs = interface.inputs_at(sizes)
         options = replace(self.options, shapes={spec.name: spec.shape for spec in specs})
         model = _closed(self.model, sizes)
         return replace(self, model=model, options=options, cache=False).engine().parts
@@ -187,9 +197,12 @@ def _silent(stage: str) -> None:
 
 
 def _check_memory(engine: Engine, target: Target, max_bytes: int, contexts: int) -> None:
+    """Raises: MemoryLimitError."""
     plan, dims = engine.memory_plan, engine.interface.dims
     peak = plan.peak_bytes(target.threads, contexts)
-    if peak > max_bytes:
+    if peak <= max_bytes:
+        return
+    with telling_assumed(dims):
         sizes = ", ".join(f"'{dim.name}' {dim.high}" for dim in dims)
         hints = ("raise max_bytes, or lower max_contexts.",)
         raise MemoryLimitError(

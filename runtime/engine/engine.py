@@ -31,11 +31,12 @@ from ..model.report import EngineReport, MemoryPlan
 from .context import Context, ProfiledFrame, ProgramCode, RunFrame
 from .engine_code import EngineError, ReadCode
 from .occupied import Occupied
-from .parts import EngineParts
+from .parts import EngineParts, Variant
 from .reader import EngineFile
 from .size_counts import EngineStats, SizeCounts
 from .sized_program import SizedProgram
-from .variants import key_of, loaded, prepared
+from .specialiser import Build, Specialiser
+from .variants import fits, key_of, loaded, prepared, with_variants
 
 if TYPE_CHECKING:
     from ...tir.text.source_text import SourceText
@@ -102,6 +103,7 @@ class Engine(Generic[CallResult]):
         code = loaded(parts) if load is None else load(parts)
         self.interface = code.interface
         self._counts = SizeCounts()
+        self._specialiser: Specialiser | None = None
         self.code = code
         if self.interface.dims:
             own = parts.variants if load is None else ()
@@ -165,8 +167,10 @@ class Engine(Generic[CallResult]):
 
     @property
     def stats(self) -> EngineStats:
-        """At which sizes it ran, where runs decide them."""
-        return self._counts.stats(dim.name for dim in self.interface.dims)
+        """At which sizes it ran, where runs decide them, and which variants served them."""
+        counted = self._counts.stats(dim.name for dim in self.interface.dims)
+        errors = () if self._specialiser is None else self._specialiser.errors
+        return replace(counted, variants=len(self.parts.variants), errors=errors)
 
     def explain(self) -> EngineReport:
         """What each kernel is and how it was checked, and what was not done, and why; its picture
@@ -376,6 +380,35 @@ class Engine(Generic[CallResult]):
             max_contexts=self.max_contexts,
             load=load,
         )
+
+    # -- variants --------------------------------------------------------------------------------
+
+    def add_variant(self, variant: Variant) -> None:
+        """Let a variant serve the runs of its sizes that begin from now on; one caller at a time.
+
+        Raises: EngineError where it is not one of this engine; LibraryError.
+        """
+        if not isinstance(self.code, SizedProgram) or not fits(self.parts, variant):
+            raise EngineError(
+                f"engine: a variant at {variant} is not one of '{self.name}'; expected the same "
+                "model at sizes that it may have.",
+                code="engine-variant",
+            )
+        parts = with_variants(self.parts, [variant])
+        added = parts.variants[-1]
+        code = loaded(added.parts)
+        self.parts = parts
+        self.code.variants = {**self.code.variants, key_of(parts, added): code}
+
+    def specialise(self, most: int, build: Build) -> Specialiser:
+        """Make variants for the `most` sizes that come most often, in the background.
+
+        build: makes the parts of one; see `Specialiser`, which this returns.
+        """
+        names = tuple(dim.name for dim in self.interface.dims)
+        gone = weakref.ref(self)
+        self._specialiser = Specialiser(self._counts, names, most, build, gone)
+        return self._specialiser
 
     # -- ways out --------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ...tir.text.display import printable
@@ -42,16 +42,20 @@ class EngineStats:
     """At which sizes an engine ran, since it was made or loaded in this process.
 
     sizes: the most frequent first, at most 128 of them; runs, hits: of all sizes, those that are
-    forgotten among them. An engine whose sizes are numbers counts nothing.
+    forgotten among them. An engine whose sizes are numbers counts nothing. variants: how many there
+    are; errors: what is wrong with those that could not be made while it ran.
     """
 
     runs: int = 0
     hits: int = 0
     sizes: tuple[SizeUse, ...] = ()
+    variants: int = 0
+    errors: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        head = f"{self.runs} runs, {self.hits} hits of variants"
-        return "\n".join([head, *(f"  {use}" for use in self.sizes)])
+        head = f"{self.runs} runs, {self.hits} hits of {self.variants} variants"
+        failed = (f"  no variant {printable(error)}" for error in self.errors)
+        return "\n".join([head, *(f"  {use}" for use in self.sizes), *failed])
 
     __repr__ = __str__
 
@@ -60,7 +64,7 @@ class SizeCounts:
     """Counts runs at sizes; any number of threads may count at once.
 
     seen: the sizes of each run that is not counted yet, hit: of each that a variant served. Whoever
-    appends to them calls `add_up` when there are TOGETHER.
+    appends to them calls `add_up` when there are TOGETHER. when_added_up: is called after that.
     """
 
     def __init__(self) -> None:
@@ -70,6 +74,7 @@ class SizeCounts:
         self._runs: Counter[Sizes] = Counter()
         self._hits: Counter[Sizes] = Counter()
         self._all = [0, 0]  # runs and hits of all sizes
+        self.when_added_up: Callable[[], object] | None = None
         _counters.add(self)
 
     def add_up(self) -> None:
@@ -79,6 +84,8 @@ class SizeCounts:
                 self._add_up()
             finally:
                 self._lock.release()
+            if self.when_added_up is not None:
+                self.when_added_up()
 
     def most_frequent(self, count: int = MOST) -> list[tuple[Sizes, int, int]]:
         """The sizes that most runs had, with their runs and their hits, the most frequent first."""

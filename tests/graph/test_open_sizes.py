@@ -201,14 +201,16 @@ def test_an_engine_counts_the_sizes_of_its_runs(target: str) -> None:
     engine.context().bind({"x": rows(5)}).run()
     with pytest.raises(ArgumentError):
         engine(rows(17))
-    assert str(engine.stats) == ("4 runs, 0 hits of variants\n  batch 3: 2 runs\n  batch 5: 2 runs")
+    assert str(engine.stats) == (
+        "4 runs, 0 hits of 0 variants\n  batch 3: 2 runs\n  batch 5: 2 runs"
+    )
     assert pickle.loads(pickle.dumps(engine)).stats.runs == 0
 
 
 def test_an_engine_of_one_size_counts_nothing() -> None:
     engine = tw.compile(perceptron(), "python", shapes={"batch": 2}, verify="off")
     engine(rows(2))
-    assert str(engine.stats) == "0 runs, 0 hits of variants"
+    assert str(engine.stats) == "0 runs, 0 hits of 0 variants"
 
 
 def test_random_inputs_and_verification_at_sizes_of_ones_choice() -> None:

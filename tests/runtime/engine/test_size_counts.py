@@ -41,7 +41,7 @@ def test_the_most_frequent_sizes_come_first() -> None:
         ),
     )
     assert str(stats) == (
-        "543 runs, 30 hits of variants\n"
+        "543 runs, 30 hits of 0 variants\n"
         "  batch 2, seq 9: 500 runs\n"
         "  batch 3, seq 1: 40 runs, 30 hits\n"
         "  batch 1, seq 7: 3 runs"
