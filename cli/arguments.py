@@ -129,6 +129,16 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_shape_log(parser: argparse.ArgumentParser) -> None:
+    """Add `--shape-log`."""
+    parser.add_argument(
+        "--shape-log",
+        metavar="FILE",
+        help="add the sizes of all runs to this log, from which tw.frequent_sizes chooses some to "
+        "compile for",
+    )
+
+
 def sizes_of(texts: Sequence[str]) -> dict[str, int]:
     """Parse `--sizes`. Raises: UsageError."""
     found = shapes_of(texts, "--sizes")

@@ -381,6 +381,16 @@ class Engine(Generic[CallResult]):
             load=load,
         )
 
+    def log_sizes(self, path: str | Path) -> None:
+        """Add the runs at each size since the last call to a log, for `tilewright.frequent_sizes`.
+
+        Raises: OutputFileError.
+        """
+        from .size_log import append_sizes  # a run writes no log
+
+        runs = self._counts.not_told(dim.name for dim in self.interface.dims)
+        append_sizes(Path(path), self.name, runs)
+
     # -- variants --------------------------------------------------------------------------------
 
     def add_variant(self, variant: Variant) -> None:

@@ -73,6 +73,7 @@ class SizeCounts:
         self._lock = threading.Lock()
         self._runs: Counter[Sizes] = Counter()
         self._hits: Counter[Sizes] = Counter()
+        self._told: Counter[Sizes] = Counter()
         self._all = [0, 0]  # runs and hits of all sizes
         self.when_added_up: Callable[[], object] | None = None
         _counters.add(self)
@@ -103,6 +104,18 @@ class SizeCounts:
             for sizes, runs, hits in self.most_frequent()
         )
         return EngineStats(self._all[0], self._all[1], uses)
+
+    def not_told(self, names: Iterable[str]) -> list[tuple[dict[str, int], int]]:
+        """The runs at each of the remembered sizes since this was called before."""
+        listed, found = list(names), []
+        for sizes, runs, _ in self.most_frequent(2 * MOST):
+            before = self._told[sizes]
+            more = runs - before if runs >= before else runs  # forgotten, and counted anew
+            self._told[sizes] = runs
+            if more:
+                found.append((dict(zip(listed, sizes, strict=True)), more))
+        self._told = Counter({sizes: self._told[sizes] for sizes in self._runs})
+        return found
 
     def renew(self) -> None:
         """In a forked child nobody counts: a lock that a thread of the parent held is free."""

@@ -239,3 +239,22 @@ def test_a_file_whose_variant_does_not_fit_is_refused(sizes: tuple[tuple[str, in
         EngineFile(data).parts(read_code)
     said = ", ".join(f"{name} {size}" for name, size in sizes)
     assert f"the variant for {said} is not one of its program." in str(caught.value)
+
+
+def test_sizes_of_runs_are_logged_once_and_chosen_for_variants(tmp_path: Path) -> None:
+    log = tmp_path / "sizes.jsonl"
+    one = tw.compile(perceptron(), "c", shapes=PERCEPTRON, verify="off")
+    for batch in (8, 3, 8):
+        one(rows(batch))
+    one.log_sizes(log)
+    one.log_sizes(log)
+    one(rows(3))
+    one.log_sizes(log)
+    assert log.read_text().splitlines() == [
+        '{"model": "open", "sizes": {"batch": 8}, "runs": 2}',
+        '{"model": "open", "sizes": {"batch": 3}, "runs": 1}',
+        '{"model": "open", "sizes": {"batch": 3}, "runs": 1}',
+    ]
+    chosen = tw.frequent_sizes(log, 1)
+    made = tw.compile(perceptron(), "c", shapes=PERCEPTRON, specialise=chosen, verify="off")
+    assert [str(variant) for variant in made.parts.variants] == ["batch 8"]
