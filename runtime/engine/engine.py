@@ -410,15 +410,15 @@ class Engine(Generic[CallResult]):
         self.parts = parts
         self.code.variants = {**self.code.variants, key_of(parts, added): code}
 
-    def specialise(self, most: int, build: Build) -> Specialiser:
+    def specialise(self, most: int, build: Build) -> None:
         """Make variants for the `most` sizes that come most often, in the background.
 
-        build: makes the parts of one; see `Specialiser`, which this returns.
+        build: makes the parts of one, for these sizes, and calls its second argument before each
+        stage.
         """
         names = tuple(dim.name for dim in self.interface.dims)
         gone = weakref.ref(self)
         self._specialiser = Specialiser(self._counts, names, most, build, gone)
-        return self._specialiser
 
     # -- ways out --------------------------------------------------------------------------------
 
