@@ -137,18 +137,17 @@ class Argument:
                 if n != size:
                     raise self._shape_error(array, call)
             elif not size.low <= n <= size.high:
-                raise ArgumentValueError(
-                    f"{call}: axis {axis} of '{self.name}' has {n} elements; expected "
-                    f"'{size}', which is {size.low} to {size.high}.",
-                    code="argument-size",
-                    hints=(self.wider(size, n),),
-                )
+                raise self.size_error(call, axis, n, size)
 
-    @staticmethod
-    def wider(size: Size, wanted: int) -> str:
-        """What builds a kernel for one more size."""
-        low, high = min(wanted, size.low), max(wanted, size.high)
-        return f'te.dim("{size}", {low}, {high}) builds a kernel that takes it.'
+    def size_error(self, call: str, axis: int, n: int, size: Size) -> ArgumentValueError:
+        """What is wrong with an axis of `n` elements, a number that `size` never is."""
+        low, high = min(n, size.low), max(n, size.high)
+        return ArgumentValueError(
+            f"{call}: axis {axis} of '{self.name}' has {n} elements; expected "
+            f"'{size}', which is {size.low} to {size.high}.",
+            code="argument-size",
+            hints=(f'te.dim("{size}", {low}, {high}) builds a kernel that takes it.',),
+        )
 
     def _view(self, value: object, call: str) -> Array:
         """The memory of a foreign array as a NumPy array."""

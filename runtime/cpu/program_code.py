@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from ...codegen.program_artifact import ProgramArtifact
-from ...tir.dim import Dim
 from ...tir.program.flow import Iterations, Taken, taken
 from ...tir.program.program import Action, Copy, KeepLargest, Launch, Slice, WriteIteration, actions
 from ...tir.program.steps_at import slice_at, steps_at
-from ...tir.sizes import Size, shape_in
+from ...tir.sizes import shape_in
 from ..arrays import ALIGNMENT, Array, empty_aligned, memory
 from ..index_checks import check_indices
 from ..machine.host import default_threads
-from ..model.interface import Interface
+from ..model.interface import Interface, told
 from ..toolchain.library import Library, Pointer, SharedObject, ffi
 from .native import NativeEntry
 from .pages import side_by_side
@@ -73,6 +72,12 @@ class NativeProgram:
         return self._library.entry(symbol)
 
 
+class _Block:
+    """Where the scratch memory of frames lies that share it."""
+
+    block: ScratchMemory
+
+
 class CpuFrame:
     """The memory of one run at a time."""
 
@@ -83,13 +88,20 @@ class CpuFrame:
         self._outputs_at = len(artifact.inputs) + len(program.pointers)
         self._sizes_at = self._outputs_at + len(artifact.outputs)
         self._scratch_at = self._sizes_at + len(artifact.dims)
-        self._told = told(artifact)
+        self._told = told(artifact.inputs)
         self._sizes = dict.fromkeys(artifact.dims, 0)
         self._arguments = ffi.new(_POINTERS, self._scratch_at + 1)
         for position, pointer in enumerate(program.pointers, len(artifact.inputs)):
             self._arguments[position] = pointer
         self._checks = program.checks
+        self._memory = _Block()
         self._reserve(artifact.scratch_bytes(threads))
+
+    def share(self, other: object) -> None:
+        """Have the scratch memory of another frame, which never runs at the same time."""
+        if isinstance(other, CpuFrame):
+            self._memory = other._memory
+            self._follow()
 
     def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Let the next runs use these arrays, which the caller keeps alive."""
@@ -129,13 +141,14 @@ class CpuFrame:
     @property
     def scratch(self) -> Array:
         """Every byte of the scratch memory, the arena first."""
-        size = self._scratch.size - 2 * self._fence
+        size = self._memory.block.size - 2 * self._fence
         return np.frombuffer(ffi.buffer(self._base, size), np.uint8)
 
     @property
     def fences(self) -> tuple[Array, Array]:
         """The bytes on either side of the scratch memory."""
-        whole = np.frombuffer(ffi.buffer(self._scratch.pointer, self._scratch.size), np.uint8)
+        block = self._memory.block
+        whole = np.frombuffer(ffi.buffer(block.pointer, block.size), np.uint8)
         return whole[: self._fence], whole[whole.size - self._fence :]
 
     def steps(self, threads: int) -> list[tuple[Action, Callable[[Iterations], object]]]:
@@ -199,24 +212,17 @@ class CpuFrame:
 
     def _enough(self, threads: int) -> None:
         needed = self.program.artifact.scratch_bytes(threads)
-        if needed > self._scratch.size - 2 * self._fence:
+        if needed > self._memory.block.size - 2 * self._fence:
             self._reserve(needed)
 
     def _reserve(self, size: int) -> None:
-        self._scratch = ScratchMemory(size + 2 * self._fence)
-        self._base = ffi.cast(_CHARS, self._scratch.pointer) + self._fence
+        self._memory.block = ScratchMemory(size + 2 * self._fence)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Let runs use the scratch memory where it is now."""
+        self._base = ffi.cast(_CHARS, self._memory.block.pointer) + self._fence
         self._arguments[self._scratch_at] = self._base
-
-
-def told(artifact: ProgramArtifact) -> dict[Dim, tuple[int, int]]:
-    """Which input, by its position, and which axis of it, tells each size that a run decides."""
-    axes = {
-        size.dim: (number, axis)
-        for number, parameter in reversed(tuple(enumerate(artifact.inputs)))
-        for axis, size in enumerate(parameter.shape)
-        if isinstance(size, Size)
-    }
-    return {dim: axes[dim] for dim in artifact.dims}
 
 
 def prepare_constants(

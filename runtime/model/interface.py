@@ -47,8 +47,35 @@ class ClosedSpec:
     shape: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ModelArgument(Argument):
+    """An input or an output of a model, whose sizes `compile` got by name."""
+
+    def size_error(self, call: str, axis: int, n: int, size: Size) -> ArgumentValueError:
+        """What is wrong with an axis of `n` elements, a number that `size` never is."""
+        dim = size.dim
+        notes: tuple[str, ...] = ()
+        hints: tuple[str, ...] = ()
+        if dim is not None:
+            bounds = (min(n, dim.low), dim.usual, max(n, dim.high))
+            hints = (f'tw.compile(model, shapes={{"{dim.name}": {bounds}}}) takes it.',)
+        if any(one.assumed for one in size.dims):
+            notes = (f"nobody said these bounds, so they were assumed when {call} was compiled.",)
+        return ArgumentValueError(
+            f"{call}: axis {axis} of '{self.name}' has {n} elements; expected '{size}', which is "
+            f"{size.low} to {size.high}.",
+            code="engine-size",
+            notes=notes,
+            hints=hints,
+        )
+
+
 class Interface:
-    """The inputs and outputs of a model, in order."""
+    """The inputs and outputs of a model, in order.
+
+    dims: the sizes that a run decides; told: the number of the input, and the axis of it, that
+    tells each of them.
+    """
 
     def __init__(self, artifact: HasInterface) -> None:
         self.name = artifact.name
@@ -56,6 +83,8 @@ class Interface:
         self._outputs = tuple(_argument(parameter) for parameter in artifact.outputs)
         self.inputs = tuple(map(_spec, self._inputs))
         self.outputs = tuple(map(_spec, self._outputs))
+        self.dims = dims_in(size for one in self._inputs for size in one.shape)
+        self.told = tuple(told(artifact.inputs).values())
         self._input_names = tuple(spec.name for spec in self.inputs)
         self._known_inputs = set(self._input_names)
         self._output_names = tuple(spec.name for spec in self.outputs)
@@ -108,7 +137,7 @@ class Interface:
 
         Raises: ArgumentValueError for a name that is none of a size, or a size out of bounds.
         """
-        dims = {d.name: d for a in self._inputs for d in dims_in(a.shape)}
+        dims = {dim.name: dim for dim in self.dims}
         for name, size in sizes.items():
             if name not in dims or not dims[name].low <= size <= dims[name].high:
                 known = ", ".join(f"'{d.name}' of {d.low} to {d.high}" for d in dims.values())
@@ -117,7 +146,13 @@ class Interface:
                     code="engine-size",
                 )
         values = {dim: sizes.get(name, dim.usual) for name, dim in dims.items()}
-        return tuple(ClosedSpec(a.name, a.dtype, shape_in(a.shape, values)) for a in self._inputs)
+        return _specs_at(self._inputs, values)
+
+    def specs_at(
+        self, values: Mapping[Dim, int]
+    ) -> tuple[tuple[ClosedSpec, ...], tuple[ClosedSpec, ...]]:
+        """What a run takes and gives at these sizes."""
+        return _specs_at(self._inputs, values), _specs_at(self._outputs, values)
 
     def named(
         self, arrays: Iterable[Array], outputs: Iterable[str] | None = None
@@ -152,12 +187,27 @@ class Interface:
                 )
 
 
+def _specs_at(arguments: Iterable[Argument], values: Mapping[Dim, int]) -> tuple[ClosedSpec, ...]:
+    return tuple(ClosedSpec(a.name, a.dtype, shape_in(a.shape, values)) for a in arguments)
+
+
+def told(inputs: Sequence[Parameter]) -> dict[Dim, tuple[int, int]]:
+    """Which input, by its position, and which axis of it, tells each size that a run decides."""
+    axes = {
+        size.dim: (number, axis)
+        for number, parameter in reversed(tuple(enumerate(inputs)))
+        for axis, size in enumerate(parameter.shape)
+        if isinstance(size, Size)
+    }
+    return {dim: axes[dim] for dim in dims_in(size for one in inputs for size in one.shape)}
+
+
 def _spec(argument: Argument) -> TensorSpec:
     shape = tuple(str(size) if isinstance(size, Size) else size for size in argument.shape)
     return TensorSpec(argument.name, argument.dtype, shape)
 
 
-def _argument(parameter: Parameter) -> Argument:
-    return Argument(
+def _argument(parameter: Parameter) -> ModelArgument:
+    return ModelArgument(
         parameter.name, parameter.dtype.numpy, parameter.shape, parameter.role == "output"
     )

@@ -11,7 +11,7 @@ fusions round elsewhere. What is wrong in all of them explains nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -88,6 +88,11 @@ class Report:
     def _repr_html_(self) -> str:
         rows = [(o.name, f"{o.error:.3g}", f"{o.share:.2g}") for o in self.outputs]
         return html_table(("output", "largest error", "of the allowed"), rows)
+
+    def joined(self, other: Report, where: str) -> Report:
+        """Both comparisons as one; where: what is said of the outputs of the other one."""
+        added = (replace(one, name=f"{one.name} {where}") for one in other.outputs)
+        return Report(self.engine, (*self.outputs, *added))
 
     def raise_for_difference(self) -> None:
         """Raises: VerifyError where an output differs."""

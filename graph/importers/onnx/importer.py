@@ -21,7 +21,8 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from ....runtime.files.regular_file import open_regular
 from ....tir.errors import InternalError
-from ....tir.sizes import SizeError
+from ....tir.sizes import SizeError, dims_in
+from ...assumed_sizes import telling_assumed
 from ...errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOperator
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode, make_graph
@@ -47,7 +48,7 @@ def import_onnx(
 
     model: a path, the bytes of a file, or a ModelProto; external data needs a path.
     shapes: sizes that the model leaves open, by input {"x": (1, 3, 224, 224)} or by symbol
-    {"batch": 1}.
+    {"batch": 1}; bounds are assumed for the others.
     Raises: ModelFileError when a file cannot be read, UnsupportedOperator with every node that we
     cannot import, ModelError for everything else that is wrong with the model.
     """
@@ -136,14 +137,24 @@ def _import_model(proto: ModelProto, tensors: TensorReader, shapes: Shapes | Non
     names = [item.name for item in declared]
     if len(set(names)) != len(names):
         raise ModelError(f"model: inputs are {names}; expected distinct names.", code="onnx-inputs")
-    for name, shape in resolve(declared, shapes).items():
-        dtype = next(item.dtype for item in declared if item.name == name)
-        builder.input(name, checked_type(f"input '{name}'", dtype, shape, tensors.limits))
-        reader.names[name] = name
-    outputs = reader.nodes()
+    resolved = resolve(declared, shapes)
+    with telling_assumed(dims_in(size for shape in resolved.values() for size in shape)):
+        for item in declared:
+            type_ = checked_type(
+                f"input '{item.name}'", item.dtype, resolved[item.name], tensors.limits
+            )
+            builder.input(item.name, type_)
+            reader.names[item.name] = item.name
+        outputs = reader.nodes()
+    return _finished(reader, outputs)
+
+
+def _finished(reader: _GraphReader, outputs: tuple[str, ...]) -> Graph:
+    """The graph of a model whose nodes were read. Raises: UnsupportedOperator, ModelError."""
+    model, builder, proto = reader.model, reader.builder, reader.proto
     if model.failures:
         raise UnsupportedOperator(
-            f"model: {len(model.failures)} of {_count(proto.graph)} nodes cannot be imported.",
+            f"model: {len(model.failures)} of {_count(proto)} nodes cannot be imported.",
             tuple(model.failures),
             code="onnx-unsupported",
         )
