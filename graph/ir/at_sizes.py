@@ -6,17 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 
 from ...tir.dim import Dim
-from ...tir.sizes import Size, shape_in, size_in
+from ...tir.sizes import Size, substituted, substituted_shape
 from ..ops.base import Operator
 from ..types import TensorType
+from .data_dims import data_dims
 from .ir import Graph, GraphNode, make_graph
 
 Values = Mapping[Dim, int]
 
 
 def graph_at(graph: Graph, values: Values) -> Graph:
-    """The graph with numbers for all sizes; itself where no run decides any."""
-    if not graph.dims:
+    """The graph with numbers for these sizes; itself where there are none. Sizes that a run
+    computes stay, unless they are given.
+    """
+    if not values:
         return graph
     inputs = {name: type_at(graph.types[name], values) for name in graph.inputs}
     nodes = (node_at(node, values) for node in graph.nodes)
@@ -24,13 +27,18 @@ def graph_at(graph: Graph, values: Values) -> Graph:
 
 
 def usual_sizes(graph: Graph) -> dict[Dim, int]:
-    """The sizes for which a plan is chosen."""
-    return {dim: dim.usual for dim in graph.dims}
+    """The sizes for which a plan is chosen, those that a run computes among them."""
+    return {dim: dim.usual for dim in (*graph.dims, *data_dims(graph))}
+
+
+def least_sizes(graph: Graph) -> dict[Dim, int]:
+    """The sizes where all are as small as can be."""
+    return {dim: dim.low for dim in (*graph.dims, *data_dims(graph))}
 
 
 def type_at(type_: TensorType, values: Values) -> TensorType:
-    """The type with numbers for sizes."""
-    return TensorType(type_.dtype, shape_in(type_.shape, values))
+    """The type with numbers for these sizes."""
+    return TensorType(type_.dtype, substituted_shape(type_.shape, values))
 
 
 def node_at(node: GraphNode, values: Values) -> GraphNode:
@@ -60,5 +68,5 @@ def _open_fields(op: Operator) -> Iterator[tuple[str, object]]:
 
 def _at(value: object, values: Values) -> object:
     if isinstance(value, Size):
-        return size_in(value, values)
+        return substituted(value, values)
     return tuple(_at(one, values) for one in value) if isinstance(value, tuple) else value

@@ -24,6 +24,7 @@ from ...tir.sizes import SizeError, dims_in
 from ...tir.te.te import Tensor
 from ..errors import ModelError
 from ..ops.base import Operator, OperatorRole
+from ..ops.data_size import DataSize
 from ..types import Array, Constant, Splat, TensorType, type_of
 
 
@@ -199,6 +200,7 @@ def make_graph(
     for node in listed:
         if isinstance(node.op, RegionOperator):
             check_sizes_known(node.title, inputs)
+            _check_no_data_sizes(node, types)
         for value in node.inputs:
             if value not in types:
                 raise ModelError(
@@ -222,6 +224,25 @@ def check_sizes_known(title: str, inputs: Mapping[str, TensorType]) -> None:
             "one number for each size of a model that has branches or loops.",
             code="region-open-sizes",
             hints=("compile(model, shapes={...}) gives each of them one number.",),
+        )
+
+
+def _check_no_data_sizes(node: GraphNode, types: Mapping[str, TensorType]) -> None:
+    """Refuse a branch or a loop that reads what is as large as data say, or that makes it.
+
+    Raises: ModelError.
+    """
+    assert isinstance(node.op, RegionOperator)
+    inner = (one.op for region in node.op.regions for one in region.nodes)
+    made = (op.size for op in inner if isinstance(op, DataSize))
+    read = (size for value in node.inputs if value in types for size in types[value].shape)
+    dims = dims_in((*read, *made))
+    if dims:
+        raise ModelError(
+            f"graph: {node.title} is a branch or a loop, in which data decide the size "
+            f"'{dims[0].name}'; expected sizes that are known before a run.",
+            code="region-data-size",
+            hints=("what data decide may be computed in front of it, or behind it.",),
         )
 
 

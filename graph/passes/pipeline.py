@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 
 from ...tir.errors import InternalError
-from ..ir.at_sizes import graph_at, usual_sizes
+from ..ir.at_sizes import graph_at, least_sizes, usual_sizes
 from ..ir.ir import Graph, GraphNode, RegionOperator, has_regions, rebuilt
 from ..ir.verify import verify
 from ..ops.base import ReferenceWork
@@ -205,7 +205,7 @@ def _run(
 
 def _compared(before: Graph, after: Graph, seed: int, limits: ReferenceWork) -> GraphDifference:
     """The difference at the sizes that are usual, and where all are as small as can be."""
-    usual, least = usual_sizes(before), {dim: dim.low for dim in before.dims}
+    usual, least = usual_sizes(before), least_sizes(before)
     found = [
         compare(graph_at(before, sizes), graph_at(after, sizes), seed=seed, limits=limits)
         for sizes in ((usual, least) if least != usual else (usual,))

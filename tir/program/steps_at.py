@@ -6,33 +6,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..dim import Dim
-from ..sizes import shape_in
+from ..sizes import substituted_shape
 from .flow import with_actions
 from .program import Action, Copy, Launch, ProgramTensor, Slice, Step
 
 
 def steps_at(steps: Sequence[Step], values: Mapping[Dim, int]) -> tuple[Step, ...]:
-    """The steps on slices of these sizes."""
-    return with_actions(steps, lambda step: _action_at(step, values))
+    """The steps on slices of these sizes; what else decides a size stays."""
+    return with_actions(steps, lambda step: action_at(step, values))
 
 
 def slice_at(item: Slice, values: Mapping[Dim, int]) -> Slice:
     """The slice at these sizes."""
-    return replace(item, shape=shape_in(item.shape, values))
+    return replace(item, shape=substituted_shape(item.shape, values))
 
 
 def tensors_at(
     tensors: Sequence[ProgramTensor], values: Mapping[Dim, int]
 ) -> tuple[ProgramTensor, ...]:
     """The arrays of an interface at these sizes."""
-    return tuple(replace(t, shape=shape_in(t.shape, values)) for t in tensors)
+    return tuple(replace(t, shape=substituted_shape(t.shape, values)) for t in tensors)
 
 
-def _action_at(step: Action, values: Mapping[Dim, int]) -> Action:
+def action_at(step: Action, values: Mapping[Dim, int]) -> Action:
+    """The step on slices of these sizes."""
     match step:
         case Launch():
             arguments = tuple(slice_at(item, values) for item in step.arguments)
-            return replace(step, arguments=arguments, sizes=shape_in(step.sizes, values))
+            return replace(step, arguments=arguments, sizes=substituted_shape(step.sizes, values))
         case Copy():
             return Copy(slice_at(step.source, values), slice_at(step.target, values))
     return step

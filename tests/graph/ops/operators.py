@@ -9,7 +9,9 @@ import numpy as np
 from tilewright.graph.ops.attention import Attention
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.data_size import DataSize, SizeWithin
 from tilewright.graph.ops.elementwise import Elementwise
+from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue
 from tilewright.graph.ops.functions import Cast
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
@@ -88,6 +90,11 @@ def _others() -> tuple[Sample, ...]:
         (ArgMin(2, False), (x,)),
         (TopK(1, 2), (x,)),
         (DynamicQuantizeLinear(), (x,)),
+        (CountTrue(), (rows[0] > 10,)),
+        (FindTrue(3, 1), (numbers(40) > 10,)),
+        (Coordinates((2, 3, 4)), (np.array([0, 5, 23, 7]),)),
+        (DataSize(4), (np.array(4),)),
+        (SizeWithin(4, "k"), (np.array(5),)),
         (Attention(2, 0.5), tuple(numbers(1, n, 2, 4) / 10 for n in (3, 5, 5))),
         (AveragePool((2, 2)), (image,)),
         (GlobalAveragePool(), (image,)),
