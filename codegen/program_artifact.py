@@ -32,7 +32,7 @@ from ..tir.program.program import (
     sizes_read,
 )
 from ..tir.program.steps_at import steps_at
-from ..tir.sizes import dims_in, substituted_shape
+from ..tir.sizes import dims_in, shape_with
 from ..tir.target.target import Target
 from .artifact import Entry, Parameter
 
@@ -112,7 +112,7 @@ class EmittedProgram(ABC):
         if not self.dims:
             return self
         inputs, outputs = (
-            tuple(replace(p, shape=substituted_shape(p.shape, values)) for p in parameters)
+            tuple(replace(p, shape=shape_with(p.shape, values)) for p in parameters)
             for parameters in (self.inputs, self.outputs)
         )
         return replace(self, inputs=inputs, outputs=outputs, body=steps_at(self.body, values))

@@ -325,9 +325,7 @@ def shape_in(shape: Iterable[AnySize], values: Mapping[Dim, int]) -> tuple[int, 
     return tuple(size_in(size, values) for size in shape)
 
 
-def substituted_shape(
-    shape: Iterable[AnySize], values: Mapping[Dim, AnySize]
-) -> tuple[AnySize, ...]:
+def shape_with(shape: Iterable[AnySize], values: Mapping[Dim, AnySize]) -> tuple[AnySize, ...]:
     """The sizes of a shape with something else in place of some of their dims."""
     return tuple(substituted(size, values) for size in shape)
 

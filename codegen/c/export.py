@@ -5,10 +5,10 @@ makefile. Its weights lie in a file of their own, each constant at a multiple of
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...tir.program.program import Slice
+from ...tir.program.program import ReadSize, Slice
 from ..artifact import Parameter
 from ..program_artifact import ProgramArtifact
 from ..text.comments import comment
@@ -70,18 +70,11 @@ def export_texts(
     """
     name, title = mangle(artifact.name), f"{comment(artifact.name)} for {artifact.target}"
     (offsets, weights), names = weight_offsets(artifact), _argument_names(artifact)
-    inputs = [
-        f"const {C.type_of(p.dtype)} *{n}" for p, n in zip(artifact.inputs, names, strict=False)
-    ]
     first = len(artifact.inputs) + len(artifact.outputs)
     rest, told = names[len(artifact.inputs) : first], names[first : first + len(artifact.dims)]
-    found = dict(zip(artifact.sizes_read, names[first + len(told) :], strict=True))
-    outputs = [f"{C.type_of(p.dtype)} *{n}" for p, n in zip(artifact.outputs, rest, strict=True)]
-    model = f"const {name}_model *model"
     sizes = dict(zip(artifact.dims, told, strict=True))
-    counts = [f"int64_t {name}" for name in sizes.values()]
-    counts += [f"int64_t *{name}" for name in found.values()]
-    parameters = ", ".join([model, *inputs, *outputs, *counts, "void *scratch", "int threads"])
+    found = dict(zip(artifact.sizes_read, names[first + len(told) :], strict=True))
+    parameters = ", ".join(_parameters(artifact, name, names))
     arguments = [f"(void *){n}" for n in names[: len(artifact.inputs)]]
     arguments += [f"weights + {offset}" for offset in offsets]
     arguments += [*rest, *(f"(void *)(intptr_t){n}" for n in sizes.values()), "scratch"]
@@ -106,10 +99,7 @@ def export_texts(
         arguments=", ".join(arguments),
         symbol=artifact.symbol,
         failed=_failed(artifact),
-        found="".join(
-            FOUND.format(name=name, place=_place(step.source, names, artifact))
-            for step, name in found.items()
-        ),
+        found=_found(artifact, found, names),
         outside="".join(
             OUTSIDE.format(name=name, low=dim.low, high=dim.high) for dim, name in sizes.items()
         ),
@@ -128,6 +118,14 @@ def export_texts(
     )
     makefile = MAKEFILE.format(title=title, file=FILE, flags=" ".join(flags))
     return Export(source, header, makefile)
+
+
+def _found(artifact: ProgramArtifact, sizes: Mapping[ReadSize, str], names: Sequence[str]) -> str:
+    """The lines that say the sizes that a run has computed."""
+    return "".join(
+        FOUND.format(name=name, place=_place(step.source, names, artifact))
+        for step, name in sizes.items()
+    )
 
 
 def _place(item: Slice, names: Sequence[str], artifact: ProgramArtifact) -> str:
@@ -154,6 +152,19 @@ def _failed(artifact: ProgramArtifact) -> str:
         )
         for item in artifact.checks
     )
+
+
+def _parameters(artifact: ProgramArtifact, name: str, names: Sequence[str]) -> Iterator[str]:
+    """The parameters of the function that runs a model called `name`; names: those of
+    `_argument_names`.
+    """
+    rest = iter(names)
+    yield f"const {name}_model *model"
+    yield from (f"const {C.type_of(p.dtype)} *{next(rest)}" for p in artifact.inputs)
+    yield from (f"{C.type_of(p.dtype)} *{next(rest)}" for p in artifact.outputs)
+    yield from (f"int64_t {next(rest)}" for _ in artifact.dims)
+    yield from (f"int64_t *{one}" for one in rest)
+    yield from ("void *scratch", "int threads")
 
 
 def _argument_names(artifact: ProgramArtifact) -> list[str]:

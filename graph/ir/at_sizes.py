@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 
 from ...tir.dim import Dim
-from ...tir.sizes import Size, substituted, substituted_shape
+from ...tir.sizes import Size, shape_with, substituted
 from ..ops.base import Operator
 from ..types import TensorType
 from .data_dims import data_dims
@@ -38,7 +38,7 @@ def least_sizes(graph: Graph) -> dict[Dim, int]:
 
 def type_at(type_: TensorType, values: Values) -> TensorType:
     """The type with numbers for these sizes."""
-    return TensorType(type_.dtype, substituted_shape(type_.shape, values))
+    return TensorType(type_.dtype, shape_with(type_.shape, values))
 
 
 def node_at(node: GraphNode, values: Values) -> GraphNode:

@@ -1,5 +1,5 @@
-"""Operators on what is true: CountTrue, how many elements are, FindTrue, where they stand, and
-Coordinates, of such places.
+"""Operators that find: CountTrue, how many elements are true, FindTrue, where they stand,
+Coordinates, of such places, and RunStarts, where equal elements begin.
 """
 
 from __future__ import annotations
@@ -157,6 +157,42 @@ class Coordinates(Operator):
     def _row(self, place: Expr, axis: int) -> Expr:
         row = place // axis_of(product_of(self.shape[axis + 1 :]))
         return row % axis_of(self.shape[axis]) if axis else row
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarts(Operator):
+    """Of a vector, whether each element differs from the one before it, or is the first. A NaN is
+    like another one.
+    """
+
+    role = OperatorRole.GENERAL
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        if types[0].rank != 1:
+            refuse(self, f"expected a vector, got {types[0]}", code="runs-rank")
+        return (TensorType("bool", types[0].shape),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        same = (x[1:] == x[:-1]) | ((x[1:] != x[1:]) & (x[:-1] != x[:-1]))
+        return (np.concatenate([np.ones(min(x.size, 1), bool), ~same]),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        (size,) = shape_of(x)
+
+        def element(i: Expr) -> Expr:
+            if size == 0:
+                return te.const(True, "bool")
+            here, before = x[i], x[te.clamp_index(i - 1, closed(size))]
+            other = te.ne(here, before)
+            if here.dtype.is_float:
+                numbers = te.any_of(te.eq(here, here), te.eq(before, before))
+                other = te.all_of(other, numbers)
+            return te.any_of(te.eq(i, 0), other)
+
+        return (te.compute(size, element, name=name),)
 
 
 def _check_flags(operator: Operator, types: tuple[TensorType, ...]) -> None:

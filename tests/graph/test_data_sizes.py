@@ -28,7 +28,7 @@ those = pytest.mark.parametrize("name", MODELS)
 
 @cache
 def engine_of(name: str) -> Engine:
-    return tw.compile(MODELS[name].model, "c")
+    return tw.compile(MODELS[name].model, "c", shapes=MODELS[name].shapes)
 
 
 def inputs_of(name: str, share: float) -> Inputs:
@@ -61,7 +61,10 @@ def test_outputs_have_the_size_that_data_say(name: str, share: float) -> None:
     wanted = expected(name, given)
     for threads in (1, 3):
         check(engine_of(name).run(given, threads=threads), wanted)
-    check(evaluate(import_onnx(MODELS[name].model), given, dtype=None), wanted)
+    check(
+        evaluate(import_onnx(MODELS[name].model, shapes=MODELS[name].shapes), given, dtype=None),
+        wanted,
+    )
 
 
 @those
@@ -105,7 +108,7 @@ def test_saved_pickled_and_interpreted_engines_give_the_same(name: str, tmp_path
     engine = engine_of(name)
     loaded = tw.load(engine.save(tmp_path / "sizes.twe"))
     pickled = pickle.loads(pickle.dumps(engine))
-    interpreted = tw.compile(MODELS[name].model, "python", verify="off")
+    interpreted = tw.compile(MODELS[name].model, "python", shapes=MODELS[name].shapes, verify="off")
     for share in (0, 0.5, 1):
         given = inputs_of(name, share)
         wanted = engine.run(given)

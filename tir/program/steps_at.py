@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..dim import Dim
-from ..sizes import substituted_shape
+from ..sizes import shape_with
 from .flow import with_actions
 from .program import Action, Copy, Launch, ProgramTensor, Slice, Step
 
@@ -18,14 +18,14 @@ def steps_at(steps: Sequence[Step], values: Mapping[Dim, int]) -> tuple[Step, ..
 
 def slice_at(item: Slice, values: Mapping[Dim, int]) -> Slice:
     """The slice at these sizes."""
-    return replace(item, shape=substituted_shape(item.shape, values))
+    return replace(item, shape=shape_with(item.shape, values))
 
 
 def tensors_at(
     tensors: Sequence[ProgramTensor], values: Mapping[Dim, int]
 ) -> tuple[ProgramTensor, ...]:
     """The arrays of an interface at these sizes."""
-    return tuple(replace(t, shape=substituted_shape(t.shape, values)) for t in tensors)
+    return tuple(replace(t, shape=shape_with(t.shape, values)) for t in tensors)
 
 
 def action_at(step: Action, values: Mapping[Dim, int]) -> Action:
@@ -33,7 +33,7 @@ def action_at(step: Action, values: Mapping[Dim, int]) -> Action:
     match step:
         case Launch():
             arguments = tuple(slice_at(item, values) for item in step.arguments)
-            return replace(step, arguments=arguments, sizes=substituted_shape(step.sizes, values))
+            return replace(step, arguments=arguments, sizes=shape_with(step.sizes, values))
         case Copy():
             return Copy(slice_at(step.source, values), slice_at(step.target, values))
     return step

@@ -11,7 +11,7 @@ from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.data_size import DataSize, SizeWithin
 from tilewright.graph.ops.elementwise import Elementwise
-from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue
+from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts
 from tilewright.graph.ops.functions import Cast
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
@@ -19,8 +19,10 @@ from tilewright.graph.ops.logic import Where
 from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
+from tilewright.graph.ops.overlap import BoxEdges, OverlapStep
 from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
 from tilewright.graph.ops.quantization import DynamicQuantizeLinear
+from tilewright.graph.ops.ranges import RangeLength, RangeValues
 from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
 from tilewright.graph.ops.reduction import (
     ReduceMax,
@@ -61,6 +63,10 @@ def numbers(*shape: int, dtype: str = "float32") -> Array:
     return ((order + 1) / (2 if dtype.startswith("float") else 1)).astype(dtype).reshape(shape)
 
 
+BOXES = np.array([[0, 0, 4, 4, 16], [1, 1, 5, 4, 12], [0, 0, 1, 9, 9]], np.float32)
+BOXES = np.stack([BOXES, BOXES[::-1]])[np.newaxis]
+
+
 def samples() -> tuple[Sample, ...]:
     """Those of all operators."""
     return (*_elementwise(), *_others())
@@ -93,6 +99,12 @@ def _others() -> tuple[Sample, ...]:
         (CountTrue(), (rows[0] > 10,)),
         (FindTrue(3, 1), (numbers(40) > 10,)),
         (Coordinates((2, 3, 4)), (np.array([0, 5, 23, 7]),)),
+        (RunStarts(), (np.array([1, 1, 3, 3, 3, 4], np.float32),)),
+        (BoxEdges(), (numbers(3, 4),)),
+        (BoxEdges(True), (numbers(3, 4),)),
+        (OverlapStep(), (np.zeros((1, 2, 3), bool), np.array(0), BOXES, numbers())),
+        (RangeLength(), (np.array(1.0), np.array(9.5), np.array(2.0))),
+        (RangeValues(3), (np.array(1.0), np.array(0.5))),
         (DataSize(4), (np.array(4),)),
         (SizeWithin(4, "k"), (np.array(5),)),
         (Attention(2, 0.5), tuple(numbers(1, n, 2, 4) / 10 for n in (3, 5, 5))),

@@ -34,6 +34,7 @@ REFUSED = {
     "heads-fit",
     "matmul-shape",
     "op-broadcast",
+    "overlap-types",
     "reshape-count",
     "size-axis",
     "size-divisor",
