@@ -174,3 +174,58 @@ def test_a_gpu_takes_no_sizes_that_data_decide_yet() -> None:
         "target 'cuda:sm_80' takes arrays of one shape. [build-open-sizes]\n"
         "  Hint: shapes={...} gives each of them one size; target='c' takes them as they are."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        (
+            "TopK",
+            {"x": np.zeros((3, 11), np.float32), "k": np.array([12])},
+            "'k' of y.sizewithin is 12; expected 0 to 11.",
+        ),
+        (
+            "TopK",
+            {"x": np.zeros((3, 11), np.float32), "k": np.array([-1])},
+            "'k' of y.sizewithin is -1; expected 0 to 11.",
+        ),
+        (
+            "Range of integers",
+            {"start": np.array(0), "limit": np.array(21), "step": np.array(1)},
+            "'length of numbers' of numbers.sizewithin is 21; expected 0 to 20.",
+        ),
+        (
+            "Range of integers",
+            {"start": np.array(0), "limit": np.array(2), "step": np.array(0)},
+            "'length of numbers' of numbers.sizewithin is 1099511627776; expected 0 to 20.",
+        ),
+        (
+            "Loop that collects as often as data say",
+            {
+                "x": np.ones((2, 3), np.float32),
+                "most": np.array(1e9, np.float32),
+                "times": np.array(1 << 40),
+            },
+            "'number of rows of totals' of last.sizewithin is 13; expected 0 to 12.",
+        ),
+    ],
+)
+def test_data_beyond_a_bound_are_an_error_and_the_engine_goes_on(
+    name: str, given: Inputs, message: str
+) -> None:
+    engine = engine_of(name)
+    fenced = engine.code.frame(2, fence=4096)  # type: ignore[call-arg]
+    fenced.fences[0][...] = fenced.fences[1][...] = 0xA5  # type: ignore[attr-defined]
+    arrays = engine.interface.accept(given)
+    for array in arrays[1]:
+        array[...] = 7
+    fenced.point(*arrays)
+    with pytest.raises(IndexError) as caught:
+        fenced.run(2)
+    assert message in str(caught.value)
+    for fence in fenced.fences:  # type: ignore[attr-defined]
+        assert (fence == 0xA5).all()
+    with pytest.raises(IndexError):
+        engine.run(given)
+    again = inputs_of(name, 0.5)
+    check(engine.run(again), expected(name, again))

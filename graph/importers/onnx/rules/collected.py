@@ -65,7 +65,8 @@ def collecting(node: NodeReader, body: Graph, carried: int, rows: int, most: int
 
 def cut(node: NodeReader, arrays: tuple[str, ...], count: str, most: int) -> list[Application]:
     """The rows that a loop has come to, of each array."""
-    size = data_size(node, node.emit(SizeWithin(most, "number of rows"), count), most)
+    what = f"number of rows of {node.proto.output[-1]}"
+    size = data_size(node, node.emit(SizeWithin(most, what), count), most)
     found: list[Application] = []
     for array in arrays:
         rest = node.builder.types[array].shape[1:]

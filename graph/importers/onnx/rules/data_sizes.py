@@ -116,7 +116,7 @@ def data_range(node: NodeReader) -> Result:
     bounds = stated_bounds(node, output)
     start, limit, step = (scalar(node, position, kind) for position in range(3))
     length = node.emit(RangeLength(), start, limit, step)
-    size = size_within(node, length, bounds[-1], "length")
+    size = size_within(node, length, bounds[-1], f"length of {output}")
     return RangeValues(size), (start, step)
 
 

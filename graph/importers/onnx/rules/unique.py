@@ -138,5 +138,5 @@ class _Unique:
 
 
 RULES: dict[str, ImportRule] = {
-    "Unique": ImportRule((11,), ("axis", "sorted"), _unique, outputs=_OUTPUTS),
+    "Unique": ImportRule((11, 28), ("axis", "sorted"), _unique, outputs=_OUTPUTS),
 }
