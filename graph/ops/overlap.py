@@ -79,7 +79,7 @@ class OverlapStep(Operator):
     common than a share of what both cover together.
 
     Inputs: dropped, bool of (batch, classes, n); the place, one int64 of 0 to n-1; what BoxEdges
-    gives, of (batch, classes, n, 5); the share, one number of their type.
+    gives, of (batch, classes, 5, n); the share, one number of their type.
     """
 
     role = OperatorRole.GENERAL
@@ -87,7 +87,11 @@ class OverlapStep(Operator):
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 4, 4)
         dropped, place, boxes, share = types
-        fitting = dropped.rank == 3 and boxes.shape == (*dropped.shape, _EDGES)
+        fitting = dropped.rank == 3 and boxes.shape == (
+            *dropped.shape[:2],
+            _EDGES,
+            dropped.shape[2],
+        )
         kinds = (dropped.dtype, place, share)
         wanted = ("bool", TensorType("int64", ()), TensorType(boxes.dtype, ()))
         if not fitting or kinds != wanted or not boxes.is_float:
@@ -101,7 +105,7 @@ class OverlapStep(Operator):
         if not dropped.size:
             return (dropped,)
         place = int(np.clip(number.item(), 0, size - 1))
-        edges = np.moveaxis(cast(Floats, boxes), -1, 0)
+        edges = np.moveaxis(cast(Floats, boxes), 2, 0)
         best = edges[..., place : place + 1]
         low, high = np.maximum(edges[:2], best[:2]), np.minimum(edges[2:4], best[2:4])
         width, height = np.maximum(high - low, 0)
@@ -124,8 +128,8 @@ class OverlapStep(Operator):
 
         def side(axis: int) -> Tensor:
             def element(b: Expr, c: Expr, i: Expr) -> Expr:
-                low = te.maximum(boxes[b, c, i, axis], boxes[b, c, place(), axis])
-                high = te.minimum(boxes[b, c, i, axis + 2], boxes[b, c, place(), axis + 2])
+                low = te.maximum(boxes[b, c, axis, i], boxes[b, c, axis, place()])
+                high = te.minimum(boxes[b, c, axis + 2, i], boxes[b, c, axis + 2, place()])
                 return te.maximum(high - low, zero)
 
             return te.compute(shape, element, name=f"{name}_{'xy'[axis]}")
@@ -136,7 +140,7 @@ class OverlapStep(Operator):
         )
 
         def element(b: Expr, c: Expr, i: Expr) -> Expr:
-            both, own, best = common[b, c, i], boxes[b, c, i, 4], boxes[b, c, place(), 4]
+            both, own, best = common[b, c, i], boxes[b, c, 4, i], boxes[b, c, 4, place()]
             union = own + best - both
             real = (both > zero, own > zero, best > zero, union > zero)
             covered = te.all_of(*real, both / union > share[()], i > place())

@@ -187,6 +187,22 @@ def ranged(kind: str) -> DataSizes:
     return DataSizes(model, drawn, {"n": (0, 8, 20)})
 
 
+def halves() -> DataSizes:
+    """What is found of float16, twice."""
+    nodes = [
+        helper.make_node("Compress", ["x", "chosen"], ["found"], axis=0),
+        helper.make_node("Add", ["found", "found"], ["y"]),
+    ]
+    inputs: Declared = [("x", TensorProto.FLOAT16, [9]), ("chosen", TensorProto.BOOL, [9])]
+    return DataSizes(
+        model_of(nodes, inputs, [("y", TensorProto.FLOAT16, None)]),
+        lambda share, rng: {
+            "x": sparse((9,), 1, rng).astype(np.float16),
+            "chosen": rng.random(9) < share,
+        },
+    )
+
+
 def collecting(*, counted: bool) -> DataSizes:
     """A loop that collects what it carries, for as often as an input says, or until it is large."""
     body = helper.make_graph(
@@ -295,6 +311,7 @@ MODELS: Mapping[str, DataSizes] = {
     "detection head": detection_head(),
     "Range of floats": ranged("float32"),
     "Range of integers": ranged("int64"),
+    "Compress of halves": halves(),
     "Loop that collects until data end it": collecting(counted=False),
     "Loop that collects as often as data say": collecting(counted=True),
 }

@@ -64,7 +64,7 @@ def numbers(*shape: int, dtype: str = "float32") -> Array:
 
 
 BOXES = np.array([[0, 0, 4, 4, 16], [1, 1, 5, 4, 12], [0, 0, 1, 9, 9]], np.float32)
-BOXES = np.stack([BOXES, BOXES[::-1]])[np.newaxis]
+BOXES = np.stack([BOXES.T, BOXES[::-1].T])[np.newaxis]
 
 
 def samples() -> tuple[Sample, ...]:

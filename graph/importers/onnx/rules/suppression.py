@@ -37,7 +37,7 @@ def _suppression(node: NodeReader) -> Result:
     scores, order = _sorted(node, shape)
     rows = node.emit(Reshape((*shape, 1)), order)
     edges = node.emit(BoxEdges(node.integer("center_point_box", 0) != 0), node.value(0))
-    boxes = node.emit(GatherND(1), edges, rows)
+    boxes = node.emit(Transpose((0, 1, 3, 2)), node.emit(GatherND(1), edges, rows))
     dropped, steps = _below_threshold(node, scores, shape)
     kept = node.emit(Not(), _looped(node, dropped, steps, boxes, count))
     if most is None or most < count:
