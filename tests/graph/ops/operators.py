@@ -69,7 +69,7 @@ BOXES = np.stack([BOXES.T, BOXES[::-1].T])[np.newaxis]
 
 def samples() -> tuple[Sample, ...]:
     """Those of all operators."""
-    return (*_elementwise(), *_others())
+    return (*_elementwise(), *_others(), *_of_data_sizes())
 
 
 def _elementwise() -> list[Sample]:
@@ -96,17 +96,6 @@ def _others() -> tuple[Sample, ...]:
         (ArgMin(2, False), (x,)),
         (TopK(1, 2), (x,)),
         (DynamicQuantizeLinear(), (x,)),
-        (CountTrue(), (rows[0] > 10,)),
-        (FindTrue(3, 1), (numbers(40) > 10,)),
-        (Coordinates((2, 3, 4)), (np.array([0, 5, 23, 7]),)),
-        (RunStarts(), (np.array([1, 1, 3, 3, 3, 4], np.float32),)),
-        (BoxEdges(), (numbers(3, 4),)),
-        (BoxEdges(True), (numbers(3, 4),)),
-        (OverlapStep(), (np.zeros((1, 2, 3), bool), np.array(0), BOXES, numbers())),
-        (RangeLength(), (np.array(1.0), np.array(9.5), np.array(2.0))),
-        (RangeValues(3), (np.array(1.0), np.array(0.5))),
-        (DataSize(4), (np.array(4),)),
-        (SizeWithin(4, "k"), (np.array(5),)),
         (Attention(2, 0.5), tuple(numbers(1, n, 2, 4) / 10 for n in (3, 5, 5))),
         (AveragePool((2, 2)), (image,)),
         (GlobalAveragePool(), (image,)),
@@ -148,5 +137,23 @@ def _others() -> tuple[Sample, ...]:
         (SizeValues((2, 5, 7), (3,)), ()),
         (Spread((1, 2, 3)), (x,)),
         (Trilu(), (x,)),
+    ]
+    return tuple(Sample(op, arrays) for op, arrays in found)
+
+
+def _of_data_sizes() -> tuple[Sample, ...]:
+    rows = numbers(6, 5)
+    found: list[tuple[Operator, tuple[Array, ...]]] = [
+        (CountTrue(), (rows[0] > 10,)),
+        (FindTrue(3, 1), (numbers(40) > 10,)),
+        (Coordinates((2, 3, 4)), (np.array([0, 5, 23, 7]),)),
+        (RunStarts(), (np.array([1, 1, 3, 3, 3, 4], np.float32),)),
+        (BoxEdges(), (numbers(3, 4),)),
+        (BoxEdges(True), (numbers(3, 4),)),
+        (OverlapStep(), (np.zeros((1, 2, 3), bool), np.array(0), BOXES, numbers())),
+        (RangeLength(), (np.array(1.0), np.array(9.5), np.array(2.0))),
+        (RangeValues(3), (np.array(1.0), np.array(0.5))),
+        (DataSize(4), (np.array(4),)),
+        (SizeWithin(4, "k"), (np.array(5),)),
     ]
     return tuple(Sample(op, arrays) for op, arrays in found)

@@ -131,6 +131,6 @@ def stated_bounds(node: NodeReader, output: str) -> Range:
 
 
 RULES: dict[str, ImportRule] = {
-    "Compress": ImportRule((9, 11), ("axis",), _compress),
+    "Compress": ImportRule((9, 11, 28), ("axis",), _compress),
     "NonZero": ImportRule((9, 13), (), _nonzero),
 }
