@@ -81,7 +81,7 @@ def _narrowed(func: PrimFunc, kinds: Sequence[DType]) -> PrimFunc:
     them widened.
     """
     narrow = {
-        p.buffer: Buffer(p.buffer.name, kind, p.buffer.shape)
+        p.buffer: Buffer(p.buffer.name, kind, p.buffer.shape, dims=p.buffer.dims)
         for p, kind in zip(func.parameters, kinds, strict=False)
         if p.buffer.type != kind
     }
