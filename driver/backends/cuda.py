@@ -11,6 +11,7 @@ from ...runtime.engine.gpu_code import GpuCode
 from ...runtime.engine.parts import EngineParts
 from ...tir.errors import TargetError
 from ...tir.json_reader import Reader
+from ...tir.program.program import sizes_read
 from ...tir.target.target import Target
 from ..jobs import KernelJob, ProgramJob
 from .backend import Backend, given_over
@@ -52,8 +53,9 @@ class CudaBackend:
 
         check_flat(job.program)  # before anything is compiled
         target = job.target
-        if job.program.dims:
-            names = ", ".join(f"'{dim.name}'" for dim in job.program.dims)
+        computed = (step.dim for step in sizes_read(job.program.body))
+        if dims := (*job.program.dims, *computed):
+            names = ", ".join(f"'{dim.name}'" for dim in dims)
             raise TargetError(
                 f"build: a run decides the sizes {names} of '{job.program.name}'; an engine of "
                 f"target '{target}' takes arrays of one shape.",

@@ -14,6 +14,7 @@ from ..ir.ir import Graph, megabytes
 from ..ir.views import is_view, storage
 from ..kernels.algorithms import ALGORITHMS
 from ..ops.base import OperatorRole
+from ..ops.data_size import DataSize
 from .choose import GroupDecision, KernelChoice
 from .explain_flow import flow_lines
 from .plan import Planned, rounding_more
@@ -54,7 +55,10 @@ def _lines(planned: Planned) -> Iterator[str]:
     yield from map(_rounding, rounding_more(planned))
     yield from map(str, planned.fusion.misses)
     for node in views:
-        yield f"view: {node.title} is '{node.inputs[0]}' under another shape"
+        if isinstance(node.op, DataSize):
+            yield f"size: {node.title}: '{node.inputs[0]}' says what it is in each run"
+        else:
+            yield f"view: {node.title} is '{node.inputs[0]}' under another shape"
     yield from _moves(planned)
     for copy in copies:
         if copy.target.space == "output":

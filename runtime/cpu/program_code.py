@@ -13,8 +13,18 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from ...codegen.program_artifact import ProgramArtifact
+from ...tir.dim import Dim
 from ...tir.program.flow import Iterations, Taken, taken
-from ...tir.program.program import Action, Copy, KeepLargest, Launch, Slice, WriteIteration, actions
+from ...tir.program.program import (
+    Action,
+    Copy,
+    KeepLargest,
+    Launch,
+    ReadSize,
+    Slice,
+    WriteIteration,
+    actions,
+)
 from ...tir.program.steps_at import slice_at, steps_at
 from ...tir.sizes import shape_in
 from ..arrays import ALIGNMENT, Array, empty_aligned, memory
@@ -90,6 +100,7 @@ class CpuFrame:
         self._scratch_at = self._sizes_at + len(artifact.dims)
         self._told = told(artifact.inputs)
         self._sizes = dict.fromkeys(artifact.dims, 0)
+        self._read = artifact.sizes_read
         self._arguments = ffi.new(_POINTERS, self._scratch_at + 1)
         for position, pointer in enumerate(program.pointers, len(artifact.inputs)):
             self._arguments[position] = pointer
@@ -112,8 +123,8 @@ class CpuFrame:
             arguments[position] = memory(array)
         for dim, (number, axis) in self._told.items():
             self._sizes[dim] = inputs[number].shape[axis]
-        for position, size in enumerate(self._sizes.values(), self._sizes_at):
-            arguments[position] = ffi.cast(_POINTER, size)
+        for position, dim in enumerate(self._told, self._sizes_at):
+            arguments[position] = ffi.cast(_POINTER, self._sizes[dim])
 
     def run(self, threads: int) -> int:
         """Run on the arrays pointed to; how many threads took part.
@@ -122,10 +133,17 @@ class CpuFrame:
         """
         self._enough(threads)
         took_part = int(pool_run()(self.program.function, self._arguments, threads))
+        for step in self._read:
+            self._read_size(step)
         for item in self._checks:
             word = int(ffi.cast(_WORDS, self._pointer(item.word))[0])
             check_indices(self.program.artifact.name, [(item.check, word)], item.label)
         return took_part
+
+    @property
+    def sizes(self) -> Mapping[Dim, int]:
+        """The sizes of the run: what its inputs tell, and what it has computed."""
+        return self._sizes
 
     def profile(self, threads: int, rounds: int) -> Profile:
         """Time each step alone on the arrays pointed to, and the whole run."""
@@ -175,6 +193,8 @@ class CpuFrame:
                 return lambda at: self._set(step.target, at, at[step.loop])
             case KeepLargest():
                 return partial(self._keep_largest, step)
+            case ReadSize():
+                return lambda _: self._read_size(step)
         assert_never(step)
 
     def _launch(self, function: Pointer, step: Launch, threads: int, at: Iterations) -> None:
@@ -190,6 +210,9 @@ class CpuFrame:
     def _keep_largest(self, step: KeepLargest, at: Iterations) -> None:
         largest = max(self.scalar(step.source, at), self.scalar(step.target, at))
         self._set(step.target, at, largest)
+
+    def _read_size(self, step: ReadSize) -> None:
+        self._sizes[step.dim] = self.scalar(step.source, _OUTSIDE)
 
     def _set(self, item: Slice, at: Iterations, value: int) -> None:
         data = np.array([value], item.dtype.numpy).tobytes()

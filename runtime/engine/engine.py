@@ -28,7 +28,7 @@ from ..machine.threads import checked_threads
 from ..model.coverage import Coverage
 from ..model.interface import TensorSpec
 from ..model.report import EngineReport, MemoryPlan
-from .context import Context, ProfiledFrame, ProgramCode, RunFrame
+from .context import Context, ProfiledFrame, ProgramCode, RunFrame, written_by
 from .engine_code import EngineError, ReadCode
 from .occupied import Occupied
 from .parts import EngineParts, Variant
@@ -222,9 +222,10 @@ class Engine(Generic[CallResult]):
             try:
                 frame.point(*arrays)
                 frame.run(count)
+                made = written_by(frame, self.interface, arrays[1])
             finally:
                 self._frames.append(frame)
-        return self.interface.named(arrays[1], outputs)
+        return self.interface.named(made, outputs)
 
     def __call__(
         self, *arrays: object, out: object = None, threads: int | None = None, **named: object

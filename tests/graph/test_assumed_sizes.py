@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tests.graph.flow_models import BOOL, graph, model, node, value
+from tests.graph.flow_models import model, node, value
 from tests.graph.open_models import encoder, perceptron
 from tilewright.graph.assumed_sizes import BATCH, LENGTH
 from tilewright.graph.errors import ModelError
@@ -140,15 +140,3 @@ def test_an_operator_that_takes_no_open_size_says_what_was_assumed() -> None:
     with pytest.raises(ModelError) as caught:
         import_onnx(encoder(), shapes={"batch": (1, 2, 3), "seq": (1, 8, 100)})
     assert "assumed" not in str(caught.value)
-
-
-def test_branches_and_loops_say_what_was_assumed() -> None:
-    branches = {
-        name: graph(name, [node(kind, ["x"], [name])], [], [value(name)])
-        for name, kind in (("then_branch", "Relu"), ("else_branch", "Neg"))
-    }
-    inputs = [value("c", BOOL, ()), value("x", shape=("batch", 3))]
-    with pytest.raises(ModelError) as caught:
-        tw.compile(model([node("If", ["c"], ["y"], **branches)], inputs, [value("y")]), "c")
-    assert "[region-open-sizes]" in str(caught.value)
-    assert "they were assumed: 'batch' 1 to 16, usually 4." in str(caught.value)

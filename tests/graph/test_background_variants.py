@@ -46,9 +46,7 @@ def test_the_most_frequent_sizes_get_variants_that_serve_the_next_runs() -> None
     assert engine.stats.variants == 0
     for batch in (8, 3, 1):
         often(engine, batch)
-    watched(engine).wait(120)
-    often(engine, 8, 128)
-    watched(engine).wait(120)
+        watched(engine).wait(120)
     assert sorted(str(one) for one in engine.parts.variants) == ["batch 3", "batch 8"]
     hits = engine.stats.hits
     assert engine(rows(1)).tobytes() == wanted.tobytes()

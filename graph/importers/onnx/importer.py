@@ -27,13 +27,14 @@ from ...errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOp
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode, make_graph
 from ...types import Constant, SymbolicSize, TensorType
+from .bounds import data_bounds
 from .index_walks import IndexWalk
 from .limits import ImportLimits, checked_type
 from .nested import all_graphs, reads_of
 from .node import LostRegion, NodeReader, NotSupported, Region, attribute_names, node_name
 from .rules.rule import ImportRule, Several
 from .rules.table import RULES
-from .symbols import Declared, Shapes, resolve, unnamed
+from .symbols import Declared, Range, Shapes, resolve, unnamed
 from .tensors import TensorReader, dtype_name
 
 OLDEST_OPSET = 7
@@ -115,10 +116,13 @@ def _read(path: Path, limits: ImportLimits) -> bytes:
 
 @dataclass(slots=True)
 class _Model:
-    """What all graphs of a model have in common. failures: nodes that could not be imported."""
+    """What all graphs of a model have in common. bounds: of the values as large as data say.
+    failures: nodes that could not be imported.
+    """
 
     opsets: Mapping[str, int]
     tensors: TensorReader
+    bounds: Mapping[str, Range]
     failures: list[UnsupportedNode] = field(default_factory=list)
 
 
@@ -127,7 +131,8 @@ def _import_model(proto: ModelProto, tensors: TensorReader, shapes: Shapes | Non
     if not proto.HasField("graph"):
         raise ModelError("model: it has no graph.", code="onnx-graph")
     opsets = {item.domain or "ai.onnx": item.version for item in proto.opset_import}
-    model = _Model(opsets, tensors)
+    bounds, shapes = data_bounds(proto.graph, shapes)
+    model = _Model(opsets, tensors, bounds)
     _check_header(proto.graph, model)
     # nobody calls a model by its name: a long one is cut
     builder = GraphBuilder((proto.graph.name or "model")[:_TITLE])
@@ -385,7 +390,8 @@ class _GraphReader:
     def _build(self, proto: NodeProto, rule: ImportRule, version: int) -> None:
         proto = self._in_builder(proto)
         tensors = self.model.tensors
-        reader = NodeReader(proto, version, self.builder, tensors, self, self.walks)
+        bounds = self.model.bounds if self.outer is None else {}
+        reader = NodeReader(proto, version, self.builder, tensors, self, self.walks, bounds)
         if not proto.output or not proto.output[0]:
             raise ModelError(f"model: {reader.title} has no output.", code="onnx-no-output")
         try:
