@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, assert_never
 
+from ..analysis.facts import fact_at
 from ..dim import Dim
 from ..dtype import DType
 from ..errors import IRError, known_names
@@ -460,6 +461,14 @@ def effects_of(functions: Mapping[str, PrimFunc], step: Action) -> Effects:
                 code="program-size-bounds",
             )
     values = dict(zip(func.dims, step.sizes, strict=True))
+    for fact in func.facts:
+        size = fact_at(fact, values)
+        if at_most(0, size) is not True:
+            raise IRError(
+                f"program: '{step.function}' takes sizes of which {fact} is 0 or more; got "
+                f"{', '.join(map(str, step.sizes))}, where it is {size}.",
+                code="program-size-fact",
+            )
     for parameter, argument in zip(func.parameters, step.arguments, strict=True):
         extents = parameter.buffer.extents
         wanted = product_of(values[e] if isinstance(e, Dim) else e for e in extents)
