@@ -35,9 +35,9 @@ def engine(name: str) -> Engine:
     return tw.compile(MODELS[name](), "c", shapes=SHAPES, verify="off")
 
 
-def images(batch: int, height: int, width: int) -> Array:
+def images(batch: int, height: int, width: int, channels: int = 3) -> Array:
     rng = np.random.default_rng(batch * 10_000 + height * 100 + width)
-    return rng.standard_normal((batch, 3, height, width), dtype=np.float32)
+    return rng.standard_normal((batch, channels, height, width), dtype=np.float32)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -124,9 +124,11 @@ def one_node(kind: str, *more: str, **attributes: object) -> onnx.ModelProto:
     net.constant("twice", [1, 1, 2, 3])
     net.constant("fractions", [1, 1, 1.5, 0.5], "float32")
     net.constant("wide", [1, 1, 64, 32])
-    net.weights("w", 4, 3, 3, 3)
+    net.constant("around", [0, 0, 3, 1, 0, 0, 2, 4])
+    net.weights("w", 8, 4, 3, 3)
+    net.weights("t", 4, 2, 3, 3)
     net.add(kind, ["x", *more], "y", **attributes)
-    return net.model("y")
+    return net.model("y", channels=4)
 
 
 @pytest.mark.parametrize(
@@ -142,19 +144,24 @@ def one_node(kind: str, *more: str, **attributes: object) -> onnx.ModelProto:
             {"kernel_shape": [2, 3], "strides": [2, 2], "pads": [1] * 4, "count_include_pad": 1},
         ),
         ("GlobalAveragePool", (), {}),
+        ("ConvTranspose", ("t",), {"strides": [2, 1], "pads": [1] * 4}),
+        ("ConvTranspose", ("t",), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+        ("Pad", ("around",), {"mode": "reflect"}),
+        ("Pad", ("around",), {"mode": "edge"}),
+        ("DepthToSpace", (), {"blocksize": 2}),
         ("Tile", ("twice",), {}),
         ("Resize", ("", "fractions"), {"mode": "linear"}),
         ("Resize", ("", "fractions"), {"coordinate_transformation_mode": "asymmetric"}),
     ],
 )
-def test_windows_tiles_and_resizes_give_what_they_do_at_closed_sizes(
+def test_what_moves_along_open_axes_gives_what_it_does_at_closed_sizes(
     kind: str, more: tuple[str, ...], attributes: dict[str, object]
 ) -> None:
     proto = one_node(kind, *more, **attributes)
     found = tw.compile(proto, "c:scalar", shapes=SHAPES, verify="off")
     assert all(kernel.proof.startswith("proved") for kernel in found.explain().kernels)
     for sizes in SIZES:
-        x = images(*sizes)
+        x = images(*sizes, channels=4)
         closed = import_onnx(proto, shapes=dict(zip(SHAPES, sizes, strict=True)))
         wanted = evaluate(closed, {"x": x})["y"]
         assert found(x).shape == wanted.shape
