@@ -19,7 +19,6 @@ from ..expr import Expr, Var, index
 from ..func import PrimFunc
 from ..node import Node
 from ..stmt import Block, For, IterVar, Stmt
-from ..text.printer import print_expr
 from ..visit import blocks, free_vars, replace_buffers, substitute, walk
 from .facts import agree
 
@@ -48,7 +47,7 @@ def specialise(func: PrimFunc, values: Values) -> PrimFunc:
         chosen = ", ".join(f"{dim.name} {values[dim]}" for dim in func.dims)
         raise IRError(
             f"specialise: the sizes {chosen} of '{func.name}' do not belong together; expected "
-            f"{' and '.join(f'{print_expr(fact)} >= 0' for fact in func.facts)}.",
+            f"{' and '.join(f'{fact} >= 0' for fact in func.facts)}.",
             code="specialise-facts",
         )
     return _specialised(func, tuple(values[dim] for dim in func.dims))
