@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from ..tir.analysis.facts import dims_of_facts
 from ..tir.dim import Dim
 from ..tir.dtype import DType
 from ..tir.index_check import IndexCheck
@@ -70,14 +71,19 @@ def parameters_of(func: PrimFunc) -> tuple[Parameter, ...]:
 
 
 def sizes_of(func: PrimFunc) -> tuple[ToldSize, ...]:
-    """The sizes that a call of a function decides, each where the first parameter tells it."""
+    """The sizes that a call of a function decides, each where the first parameter tells it. What
+    facts tie together the caller has to say, who has seen to them.
+    """
     places = [
         (dim, n, axis)
         for n, p in enumerate(func.parameters)
         for axis, dim in enumerate(p.buffer.dims)
     ]
     first = {dim: (n, axis) for dim, n, axis in reversed(places)}
-    return tuple(ToldSize(dim, *first.get(dim, (None,))) for dim in func.dims)
+    tied = dims_of_facts(func.facts)
+    return tuple(
+        ToldSize(dim, *(None,) if dim in tied else first.get(dim, (None,))) for dim in func.dims
+    )
 
 
 class HasParameters(Protocol):

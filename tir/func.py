@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from .buffer import Buffer
 from .dim import Dim
 from .errors import IRError, known_names
+from .expr import Expr
 from .extern import ExternFunction
 from .node import Node
 from .stmt import Alloc, Block, Extern, Parameter, Seq, Stmt
 from .text.nest import nest_html
-from .text.printer import print_header, print_stmt
+from .text.printer import print_expr, print_header, print_stmt
 from .visit import statements
 
 
@@ -22,12 +23,14 @@ class PrimFunc(Node):
     parameters: inputs and constants first, outputs last.
     body: the loop nests; a tensor that is neither input nor output lives in an Alloc around them.
     sizes: dims that no input tells and that a call has to say.
+    facts: linear forms of dims that are negative in no call, which whoever calls it sees to.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     body: Stmt
     sizes: tuple[Dim, ...] = ()
+    facts: tuple[Expr, ...] = ()
 
     @property
     def inputs(self) -> tuple[Buffer, ...]:
@@ -91,7 +94,8 @@ class PrimFunc(Node):
 
     def __str__(self) -> str:
         header, names = print_header(self.name, self.dims, self.parameters)
-        return header + "\n" + print_stmt(self.body, names, indent=1)
+        facts = "".join(f"\n    assume({print_expr(fact, names)} >= 0)" for fact in self.facts)
+        return f"{header}{facts}\n{print_stmt(self.body, names, indent=1)}"
 
     __repr__ = __str__
 

@@ -21,9 +21,9 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from .dim import Dim
 from .errors import TilewrightError
 from .expr import Expr, Max, Min, add, floordiv, index, mul
+from .spans import Number, span_of
 
 Interval = tuple[int, int]
-Number = int | Fraction
 _LARGEST = (1 << 31) - 1  # of a size as a dim
 
 
@@ -219,7 +219,9 @@ def size_of(extent: int | Dim) -> AnySize:
 
 
 def quotient(size: AnySize, divisor: AnySize) -> AnySize:
-    """A size divided by another, rounded down; exact where every part divides.
+    """A size divided by another, rounded down; exact where every part divides. Of what is left, all
+    coefficients are less than the divisor, and it is no quotient itself: (n - 1)//2 is
+    (n + 1)//2 - 1, and (n//2 + 1)//2 is (n + 2)//4.
 
     Raises: SizeError for a divisor that calls decide and that is no factor, or that is not
     positive.
@@ -235,12 +237,13 @@ def quotient(size: AnySize, divisor: AnySize) -> AnySize:
         )
     if not isinstance(size, Size):
         return size // divisor
-    whole = [(m, c) for m, c in size.terms if c % divisor == 0]
-    rest = [(m, c) for m, c in size.terms if c % divisor]
-    left = _sum(rest)
-    moved = _sum((m, c // divisor) for m, c in whole)
+    left = _sum((m, c % divisor) for m, c in size.terms)
+    moved = _sum((m, c // divisor) for m, c in size.terms)
     if not isinstance(left, Size):
         return moved + left // divisor
+    match left.terms:
+        case (((DividedSize(inner, by),), 1), *rest):
+            return moved + quotient(inner + _sum(rest) * by, divisor * by)
     low, high = left.low // divisor, left.high // divisor
     if low == high:
         return moved + low
@@ -367,24 +370,12 @@ def _sum(terms: Iterable[tuple[Monomial, int]]) -> AnySize:
 
 
 def _size(terms: tuple[tuple[Monomial, int], ...]) -> Size:
-    ends = _reach(terms)
+    ends = span_of(terms, _bounds)
     low, high = math.ceil(ends[0]), math.floor(ends[1])
     if any(isinstance(atom, DividedSize) for monomial, _ in terms for atom in monomial[:1]):
-        low = max(low, math.ceil(_reach(_undivided(terms, -1))[0]))
-        high = min(high, math.floor(_reach(_undivided(terms, 1))[1]))
+        low = max(low, math.ceil(span_of(_undivided(terms, -1), _bounds)[0]))
+        high = min(high, math.floor(span_of(_undivided(terms, 1), _bounds)[1]))
     return Size(terms, low, high)
-
-
-def _reach(terms: Iterable[tuple[Monomial, Number]]) -> tuple[Number, Number]:
-    """Between which numbers a sum lies whose terms know nothing of each other."""
-    low: Number = 0
-    high: Number = 0
-    for monomial, coefficient in terms:
-        ends = (coefficient, coefficient)
-        for atom in monomial:
-            ends = _span(ends, _bounds(atom))
-        low, high = low + ends[0], high + ends[1]
-    return low, high
 
 
 def _undivided(terms: Iterable[tuple[Monomial, int]], side: int) -> list[tuple[Monomial, Number]]:
@@ -403,11 +394,6 @@ def _undivided(terms: Iterable[tuple[Monomial, int]], side: int) -> list[tuple[M
         for part, number in parts:
             total[part] = total.get(part, 0) + number
     return list(total.items())
-
-
-def _span(a: tuple[Number, Number], b: Interval) -> tuple[Number, Number]:
-    products = [x * y for x in a for y in b]
-    return min(products), max(products)
 
 
 def _bounds(atom: Atom) -> Interval:

@@ -5,7 +5,7 @@ them in order, with a barrier exactly where the program has a Sync. A Branch is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import indent
 
@@ -221,9 +221,6 @@ def _steps_text(
     def pointer(item: Slice) -> str:
         return _pointer(artifact, item, names)
 
-    def truth(item: Slice) -> str:
-        return f"*(const uint8_t *)({pointer(item)})"
-
     def block(inside: Sequence[Step]) -> str:
         return indent("".join(_steps_text(artifact, inside, rest, names)), "    ")
 
@@ -254,31 +251,33 @@ def _steps_text(
                 then = block(step.then)
                 otherwise = block(step.otherwise)
                 yield IF.format(
-                    label=_label(step.label), condition=truth(step.condition), then=then
+                    label=_label(step.label), condition=_truth(pointer(step.condition)), then=then
                 )
                 yield ELSE.format(otherwise=otherwise) if otherwise else END
             case Repeat():
-                most = _most(step, names)
-                read, tests = "", [] if most is None else [f"i{step.loop} < {most}"]
-                if isinstance(step.count, Slice):
-                    read = COUNT.format(most=most, count=pointer(step.count))
-                if step.condition is not None:
-                    tests.append(truth(step.condition))
-                yield FOR.format(
-                    label=_label(step.label),
-                    read=read,
-                    number=f"i{step.loop}",
-                    until=" && ".join(tests),
-                )
+                yield _loop_head(step, names, pointer)
                 yield block(step.body)
                 yield END
 
 
-def _most(step: Repeat, names: Mapping[Dim, str]) -> str | None:
-    """How often a loop runs at most: what its data say is read once, into a variable."""
-    if isinstance(step.count, Slice):
-        return f"n{step.loop}"
-    return None if step.count is None else size_text(step.count, names)
+def _loop_head(step: Repeat, names: Mapping[Dim, str], pointer: Callable[[Slice], str]) -> str:
+    """A loop up to its body. What its data say of how often it runs is read once."""
+    number, count, read = f"i{step.loop}", step.count, ""
+    tests = list[str]()
+    if isinstance(count, Slice):
+        most = f"n{step.loop}"
+        read = COUNT.format(most=most, count=pointer(count))
+        tests.append(f"{number} < {most}")
+    elif count is not None:
+        tests.append(f"{number} < {size_text(count, names)}")
+    if step.condition is not None:
+        tests.append(_truth(pointer(step.condition)))
+    return FOR.format(label=_label(step.label), read=read, number=number, until=" && ".join(tests))
+
+
+def _truth(pointer: str) -> str:
+    """Whether a bool in memory is true."""
+    return f"*(const uint8_t *)({pointer})"
 
 
 def _label(text: str) -> str:

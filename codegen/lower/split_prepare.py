@@ -135,4 +135,4 @@ def _run(func: PrimFunc, left: Sequence[Stmt], results: Sequence[Buffer]) -> Pri
     for buffer in reversed(split_allocations(func.body)[0]):
         if buffer in used and buffer not in results:
             body = Alloc(buffer, body)
-    return PlaceBarriers()(PrimFunc(func.name, tuple(parameters), body, func.sizes))
+    return PlaceBarriers()(PrimFunc(func.name, tuple(parameters), body, func.sizes, func.facts))

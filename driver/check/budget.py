@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...runtime.machine.memory import process_memory
+from ...tir.analysis.facts import agree
 from ...tir.analysis.specialise import specialise
 from ...tir.dim import Dim
 from ...tir.func import PrimFunc
@@ -19,11 +20,13 @@ _STORED_BYTES = 52  # the reference, the bound, the error, the ratio of both
 
 def checked_sizes(func: PrimFunc) -> tuple[Mapping[Dim, int], ...]:
     """The sizes at which the kernel of a function is run: those that are usual, all as small as can
-    be, each as large as can be beside the smallest others, where that is not too large.
+    be, each as large as can be beside the smallest others, where that is not too large and the
+    sizes belong together.
     """
     least = {dim: dim.low for dim in func.dims}
     chosen = [{dim: dim.usual for dim in func.dims}, least]
     chosen += [{**least, dim: dim.high} for dim in func.dims]
+    chosen = [sizes for sizes in chosen if agree(func.facts, sizes)]
     usual, *others = [sizes for n, sizes in enumerate(chosen) if sizes not in chosen[:n]]
     fitting = (sizes for sizes in others if unchecked_because(specialise(func, sizes)) is None)
     return (usual, *fitting)

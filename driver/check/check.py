@@ -13,6 +13,7 @@ import numpy as np
 from ...codegen.artifact import Entry
 from ...runtime.arrays import Array
 from ...runtime.kernel import Kernel
+from ...tir.analysis.facts import agree
 from ...tir.analysis.specialise import specialise
 from ...tir.dim import Dim
 from ...tir.errors import TilewrightError
@@ -71,7 +72,7 @@ def check_kernel(
 
 def sample_sizes(func: PrimFunc) -> tuple[dict[Dim, int], ...]:
     """Sizes at which a function is tried: all as large as can be, all as small, all between, and
-    each as small as can be beside the largest of the others.
+    each as small as can be beside the largest of the others; of these, sizes that belong together.
     """
     largest = {dim: dim.high for dim in func.dims}
     found = [
@@ -80,6 +81,7 @@ def sample_sizes(func: PrimFunc) -> tuple[dict[Dim, int], ...]:
         {dim: (dim.low + 2 * dim.high) // 3 for dim in func.dims},
         *({**largest, dim: dim.low} for dim in func.dims),
     ]
+    found = [sizes for sizes in found if agree(func.facts, sizes)]
     return tuple(sizes for n, sizes in enumerate(found) if sizes not in found[:n])
 
 

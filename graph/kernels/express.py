@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...tir.buffer import Buffer, Load
+from ...tir.buffer import Load
 from ...tir.dim import Dim
 from ...tir.dtype import FLOAT32, DType, dtype
-from ...tir.expr import Cast
+from ...tir.expr import Cast, Expr
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.te import te
@@ -43,7 +43,14 @@ def express(fused: FusedKernel) -> PrimFunc:
         for tensor, type_ in zip(tensors[-len(types) :], types, strict=True)
     ]
     func = te.func(*parameters, *results, name=fused.name, sizes=_untold(parameters, results))
-    return _narrowed(func, [kinds[n] for n in listed])
+    return _narrowed(replace(func, facts=_facts(fused)), [kinds[n] for n in listed])
+
+
+def _facts(fused: FusedKernel) -> tuple[Expr, ...]:
+    """What its operators take for granted of sizes, each once."""
+    types = fused.types
+    found = (f for step in fused.steps for f in step.op.facts(tuple(types[n] for n in step.inputs)))
+    return tuple(dict.fromkeys(found))
 
 
 def _untold(inputs: Sequence[te.Tensor], results: Sequence[te.Tensor]) -> tuple[Dim, ...]:
@@ -81,7 +88,7 @@ def _narrowed(func: PrimFunc, kinds: Sequence[DType]) -> PrimFunc:
     them widened.
     """
     narrow = {
-        p.buffer: Buffer(p.buffer.name, kind, p.buffer.shape, dims=p.buffer.dims)
+        p.buffer: replace(p.buffer, type=kind)
         for p, kind in zip(func.parameters, kinds, strict=False)
         if p.buffer.type != kind
     }

@@ -26,7 +26,7 @@ import numpy as np
 from ...tir.dtype import FLOAT64
 from ...tir.expr import Expr
 from ...tir.reference.error_bound import reference
-from ...tir.sizes import closed_shape
+from ...tir.sizes import closed_shape, is_closed
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..ops.base import tensor_type
@@ -134,7 +134,7 @@ class Winograd(Conv):
 
     def _padded(self, x: Tensor, tiles: Sequence[int], name: str) -> Tensor:
         """The data with the convolution's padding, and zeros after it up to whole tiles."""
-        sizes = check_spatial(self, tensor_type(x), self.layout)
+        sizes = closed_shape(check_spatial(self, tensor_type(x), self.layout))
         axes = []
         for size, before, count in zip(sizes, self.pads, tiles, strict=False):
             after = self.results * count + TAPS - 1 - before - size
@@ -165,13 +165,16 @@ class Winograd(Conv):
 
 def as_winograd(fused: FusedKernel, results: int = 2) -> FusedKernel | None:
     """A fused kernel that begins with a 3x3 convolution of stride 1 of constant weights, by
-    Winograd's algorithm with so many results of a tile along an axis; None where it is none.
+    Winograd's algorithm with so many results of a tile along an axis; None where it is none, or a
+    run decides how many tiles there are along an axis.
     """
     first, *rest = fused.steps
     op = first.op
     if type(op) is not Conv or not fused.operands[first.inputs[1]].constant:
         return None
     if not _is_plain(op, fused.operands[first.inputs[1]].type) or fused.result.elements == 0:
+        return None
+    if not is_closed(fused.types[len(fused.operands)].shape[1:-1]):
         return None
     values = {field.name: getattr(op, field.name) for field in fields(op)}
     return replace(

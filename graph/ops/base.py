@@ -21,6 +21,7 @@ from typing import ClassVar, Literal, NoReturn
 import numpy as np
 
 from ...tir.errors import InternalError
+from ...tir.expr import Expr
 from ...tir.sizes import largest, size_of
 from ...tir.te.te import Tensor
 from ..errors import ModelError
@@ -141,6 +142,12 @@ class Operator(ABC):
     @abstractmethod
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         """The outputs, computed by NumPy in the dtype of the inputs, which `infer` accepts."""
+
+    def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
+        """What `express` takes for granted of sizes that a run decides (`tir/analysis/facts.py`).
+        types: of its inputs.
+        """
+        return ()
 
     @abstractmethod
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...tir.expr import Expr
-from ...tir.sizes import closed_shape, largest
+from ...tir.sizes import closed_shape, largest, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType, permutation_to_last
+from ..types import Array, Shape, TensorType, permutation_to_last
 from .base import (
     Layout,
     Operator,
@@ -37,6 +37,7 @@ from .window import (
     restored,
     spatial_axes,
     window_axes,
+    window_facts,
     windows_of,
     windows_work,
 )
@@ -106,7 +107,7 @@ class Conv(Spatial):
             return shape[0], shape[1], shape[2:]
         return shape[-1], shape[-2], shape[:-2]
 
-    def axes(self, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> tuple[Axis, ...]:
+    def axes(self, sizes: Shape, kernel: tuple[int, ...]) -> tuple[Axis, ...]:
         """The windows over spatial axes of `sizes`."""
         return window_axes(self, sizes, kernel, self.strides, self.pads, self.dilations)
 
@@ -117,7 +118,7 @@ class Conv(Spatial):
         axes = self.axes(check_spatial(self, x, self.data_layout), kernel)
         base = windows_work(Operator.work(self, types), x, self.data_layout, axes)
         taps = largest(x.shape[0]) * inputs * self.groups
-        taps *= math.prod(axis.windows * axis.kernel for axis in axes)  # side by side, as rows
+        taps *= largest(product_of(axis.windows * axis.kernel for axis in axes))  # as rows
         return product_work(
             ReferenceWork(base.held + taps, base.steps),
             largest(result.elements) * inputs * math.prod(kernel),
@@ -142,6 +143,10 @@ class Conv(Spatial):
         if len(arrays) == 3:
             y = y + arrays[2].reshape(-1, *(1,) * n)
         return (restored(y, self.layout),)
+
+    def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
+        _, _, kernel = self.split_weights(closed_shape(types[1].shape))
+        return window_facts(self.axes(check_spatial(self, types[0], self.data_layout), kernel))
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, w = tensors[:2]

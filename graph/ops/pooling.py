@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...tir.expr import Expr
+from ...tir.sizes import AnySize, at_most, axis_of, closed
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
@@ -36,6 +37,7 @@ from .window import (
     restored,
     spatial_axes,
     window_axes,
+    window_facts,
     windows_of,
     windows_work,
 )
@@ -95,6 +97,9 @@ class MaxPool(Spatial):
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         return windows_work(Operator.work(self, types), types[0], self.layout, self.axes(types[0]))
 
+    def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
+        return window_facts(self.axes(types[0]))
+
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = arrays[0]
         axes = self.axes(TensorType(x.dtype.name, x.shape))
@@ -138,7 +143,7 @@ class AveragePool(Spatial):
         check_float(self, types)
         return (pooled_type(types[0], self.axes(types[0]), self.layout),)
 
-    def counted(self, axis: Axis) -> tuple[int, int]:
+    def counted(self, axis: Axis) -> tuple[int, AnySize]:
         """First and end of the padded positions along `axis` that count."""
         if self.include_pad:
             return 0, axis.before + axis.size + axis.after
@@ -147,15 +152,18 @@ class AveragePool(Spatial):
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         return windows_work(Operator.work(self, types), types[0], self.layout, self.axes(types[0]))
 
+    def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
+        return window_facts(self.axes(types[0]))
+
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = arrays[0]
         axes = self.axes(TensorType(x.dtype.name, x.shape))
         total = windows_of(channels_first(x, self.layout), axes, 0.0).sum(axis=_taps(axes))
         for d, axis in enumerate(axes):
             first, end = self.counted(axis)
-            starts = np.arange(axis.windows)[:, None] * axis.stride
+            starts = np.arange(closed(axis.windows))[:, None] * axis.stride
             taps = starts + np.arange(axis.kernel) * axis.dilation
-            count = ((taps >= first) & (taps < end)).sum(axis=1).astype(x.dtype)
+            count = ((taps >= first) & (taps < closed(end))).sum(axis=1).astype(x.dtype)
             total = total / count.reshape(-1, *(1,) * (len(axes) - 1 - d))
         return (restored(total, self.layout),)
 
@@ -170,10 +178,11 @@ class AveragePool(Spatial):
             fixed, varying = 1, []
             for d, axis in zip(spatial, axes, strict=True):
                 first, end = self.counted(axis)
-                if first == 0 and axis.padded <= end:
+                if first == 0 and at_most(axis.padded, end) is True:
                     fixed *= axis.kernel
                 else:
-                    varying.append(_count(indices[d], axis, first, end))
+                    more = closed(end - axis.size)  # the same in every run
+                    varying.append(_count(indices[d], axis, first, x.extents[d] + more))
             if not varying:
                 return total[indices] / float(fixed)
             count = math.prod(varying, start=te.const(fixed, "int64"))
@@ -206,10 +215,17 @@ class GlobalAveragePool(Spatial):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         sizes = check_spatial(self, tensor_type(x), self.layout)
-        axes = tuple(Axis(size, size, 1, 1, 0, 0) for size in sizes)
-        total = pool_stage(x, axes, self.layout, te.sum, f"{name}_sum")
-        count = float(math.prod(sizes))
-        return (te.compute(shape_of(total), lambda *i: total[i] / count, name=name),)
+        taps = tuple(te.reduce_axis(axis_of(n), name=f"k{d}") for d, n in enumerate(sizes))
+        channels = channel_axis(self.layout, len(x.shape))
+
+        def element(*indices: Expr) -> Expr:
+            return te.sum(x[place(self.layout, indices[0], indices[channels], taps)], axis=taps)
+
+        (shape,) = (type_.shape for type_ in self.infer((tensor_type(x),)))
+        total = te.compute(shape, element, name=f"{name}_sum")
+        count = math.prod(x.extents[d] for d in spatial_axes(self.layout, len(x.shape)))
+        divisor = te.cast(count, x.dtype) if isinstance(count, Expr) else float(count)
+        return (te.compute(shape, lambda *i: total[i] / divisor, name=name),)
 
 
 def _taps(axes: Sequence[Axis]) -> tuple[int, ...]:
@@ -217,7 +233,7 @@ def _taps(axes: Sequence[Axis]) -> tuple[int, ...]:
     return tuple(range(-len(axes), 0))
 
 
-def _count(index: Expr, axis: Axis, first: int, end: int) -> Expr:
+def _count(index: Expr, axis: Axis, first: int, end: int | Expr) -> Expr:
     """How many taps of window `index` lie in first .. end-1, as an integer expression."""
     start, step = index * axis.stride, axis.dilation
     stop = te.minimum((end - start + (step - 1)) // step, axis.kernel)

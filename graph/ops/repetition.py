@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ...tir.dim import Dim
 from ...tir.expr import Expr
 from ...tir.sizes import axis_of, closed, closed_shape
 from ...tir.te import te
@@ -13,6 +15,8 @@ from ...tir.te.te import Tensor
 from ..types import Array, Shape, TensorType
 from .base import Operator, OperatorRole, check_arity, refuse, shape_of, tensor_type
 from .elementwise import broadcast, broadcast_read
+
+MOST_REPEATS = 8  # of an axis that a run decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,58 @@ class Tile(Operator):
         (x,) = tensors
 
         def element(*indices: Expr) -> Expr:
-            shape = map(axis_of, shape_of(x))
-            sizes = zip(indices, shape, self.repeats, strict=True)
-            return x[tuple(i if count == 1 else i % size for i, size, count in sizes)]
+            sizes = zip(indices, x.extents, self.repeats, strict=True)
+            places = [_walked(index, size, count) for index, size, count in sizes]
+            return _first_inside(x, places)
 
         return (te.compute(self._shape(shape_of(x)), element, name=name),)
 
+    def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
+        (x,) = types
+        pairs = zip(map(axis_of, x.shape), map(axis_of, self._shape(x.shape)), strict=True)
+        return tuple(
+            size * count - whole
+            for (size, whole), count in zip(pairs, self.repeats, strict=True)
+            if isinstance(size, Dim) and isinstance(whole, Dim) and count != 1
+        )
+
     def _shape(self, shape: Shape) -> Shape:
         pairs = zip(shape, self.repeats, strict=True)
-        return tuple(size if count == 1 else closed(size) * count for size, count in pairs)
+        return tuple(
+            (closed(size) if count > MOST_REPEATS else size) * count for size, count in pairs
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Where an element may be taken from along an axis. condition: where it is; None: wherever no
+    way before it is taken.
+    """
+
+    place: Expr
+    condition: Expr | None
+
+
+def _walked(index: Expr, size: int | Dim, count: int) -> list[_Way]:
+    """The ways along an axis, of which the first that may be is taken. How often a size that a run
+    decides has been walked is found by comparing: no linear form divides by it.
+    """
+    if not isinstance(size, Dim) or count == 1:
+        return [_Way(index if count == 1 else index % size, None)]
+    return [
+        _Way(index - size * n, None if n == count - 1 else index < size * (n + 1))
+        for n in range(count)
+    ]
+
+
+def _first_inside(x: Tensor, axes: Sequence[Sequence[_Way]], *places: Expr) -> Expr:
+    """The element at the first way of each axis that may be taken."""
+    if not axes:
+        return x[places]
+    *ways, last = axes[0]
+    found = _first_inside(x, axes[1:], *places, last.place)
+    for way in reversed(ways):
+        assert way.condition is not None
+        taken = _first_inside(x, axes[1:], *places, way.place)
+        found = te.select(way.condition, taken, found)
+    return found

@@ -11,8 +11,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ...tir.dim import Dim
 from ...tir.expr import Expr
-from ...tir.sizes import closed, closed_shape, largest, product_of
+from ...tir.sizes import axis_of, closed_shape, largest, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Shape, TensorType
@@ -90,6 +91,15 @@ class Resize(Operator):
             x = np.add(np.multiply(low, 1 - weight), np.multiply(high, weight))
         return (x,)
 
+    def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
+        """Of no elements none are made."""
+        found = []
+        for given, made, places in zip(types[0].shape, self.sizes, self.places, strict=True):
+            size, result = axis_of(given), axis_of(made)
+            if isinstance(size, Dim) and size is not result and size.low < 1 and places.slope:
+                found.append(size * -(-places.divisor // places.slope) - result)
+        return tuple(found)
+
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         """Each axis that changes is a stage of its own, as in the reference."""
         (x,) = tensors
@@ -107,19 +117,19 @@ class Resize(Operator):
 
     def _nearest(self, x: Tensor, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         source = []
-        for index, places, extent in zip(indices, self.places, shape_of(x), strict=True):
+        for index, places, extent in zip(indices, self.places, x.extents, strict=True):
             if places == SAME:
                 source.append(index)
                 continue
             position = index * places.slope + places.offset
             nearest = _rounded(position, places.divisor, self.sampling)
-            source.append(te.maximum(te.minimum(nearest, closed(extent) - 1), 0))
+            source.append(te.maximum(te.minimum(nearest, extent - 1), 0))
         return tuple(source)
 
     def _along(self, x: Tensor, axis: int, name: str) -> Tensor:
         """`x` resized along one axis, each element from its two neighbours."""
         given = shape_of(x)
-        places, extent = self.places[axis], closed(given[axis])
+        places, extent = self.places[axis], x.extents[axis]
         shape = (*given[:axis], self.sizes[axis], *given[axis + 1 :])
 
         def element(*i: Expr) -> Expr:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from ...tir.dim import Dim
 from ...tir.expr import Expr
 from ...tir.sizes import (
     AnySize,
@@ -120,6 +121,10 @@ class Pad(Operator):
             if not size and first + last and self.mode != "constant":
                 problem = f"axis {axis} of {x} has no elements to take the {self.mode} pads from"
                 refuse(self, problem, code="pad-empty")
+            mirrored = max(first, last) if self.mode == "reflect" and isinstance(size, Size) else 0
+            if mirrored and not size > mirrored:  # once at each end, where a run decides the size
+                problem = f"axis {axis} of {x} has too few elements for {mirrored} reflect pads"
+                refuse(self, problem, code="pad-empty")
             shape.append(first + size + last)
         return (TensorType(x.dtype, tuple(shape)),)
 
@@ -130,6 +135,15 @@ class Pad(Operator):
             value = x.dtype.type(self.value)
             return (np.pad(x, widths, mode="constant", constant_values=value),)
         return (np.pad(x, widths, mode=self.mode),)
+
+    def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
+        """What is mirrored has no more elements than the axis and its pads."""
+        found = []
+        for size, first, last in zip(types[0].shape, self.before, self.after, strict=True):
+            given, made = axis_of(size), axis_of(size + first + last)
+            if self.mode == "reflect" and isinstance(given, Dim) and given is not made:
+                found.append(given + (first + last) - made)
+        return tuple(found)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
@@ -226,6 +240,9 @@ def _folded(position: Expr, extent: AnySize, mode: PadMode) -> Expr | int:
     """The element of an axis of `extent` that stands at a position outside of it, too."""
     if mode == "edge":
         return te.maximum(te.minimum(position, axis_of(extent) - 1), 0)
+    if isinstance(extent, Size) and mode == "reflect":
+        away = te.maximum(position, -position)  # pads are smaller than the axis: once at each end
+        return te.minimum(away, (axis_of(extent) - 1) * 2 - away)
     size = closed(extent)
     match mode:
         case "wrap":

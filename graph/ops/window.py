@@ -7,7 +7,6 @@ spatial axes, as in ONNX.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -15,11 +14,22 @@ from typing import TypeVar
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from ...tir.dim import Dim
 from ...tir.expr import Expr
-from ...tir.sizes import closed_shape, largest
+from ...tir.sizes import (
+    AnySize,
+    at_most,
+    axis_of,
+    closed,
+    closed_shape,
+    largest,
+    least,
+    product_of,
+    quotient,
+)
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType
+from ..types import Array, Shape, TensorType
 from .base import Layout, Operator, ReferenceWork, refuse, shape_of
 
 T = TypeVar("T")
@@ -29,7 +39,7 @@ T = TypeVar("T")
 class Axis:
     """The windows along one spatial axis of `size` elements."""
 
-    size: int
+    size: AnySize
     kernel: int
     stride: int
     dilation: int
@@ -43,26 +53,31 @@ class Axis:
         return (self.kernel - 1) * self.dilation + 1
 
     @property
-    def windows(self) -> int:
+    def windows(self) -> AnySize:
         """Number of windows.
 
         With `ceil` the last may reach past the padding, but it starts before the end of the data.
         """
         room = self.size + self.before + self.after - self.extent
         if not self.ceil:
-            return room // self.stride + 1
-        count = -(-room // self.stride) + 1
-        return count - 1 if (count - 1) * self.stride >= self.size + self.before else count
+            return quotient(room, self.stride) + 1
+        starts = quotient(self.size + self.before + self.stride - 1, self.stride)
+        return least(quotient(room + self.stride - 1, self.stride) + 1, starts)
 
     @property
-    def padded(self) -> int:
+    def padded(self) -> AnySize:
         """From the first padding element to the last element that a window reads."""
         return (self.windows - 1) * self.stride + self.extent
 
     @property
     def inside(self) -> bool:
         """Whether every window lies within the tensor, so that no padding is read."""
-        return self.before == 0 and self.padded <= self.size
+        return self.before == 0 and at_most(self.padded, self.size) is True
+
+    @property
+    def reaches_past(self) -> bool:
+        """Whether a window may read behind the end of the data."""
+        return at_most(self.padded, self.before + self.size) is not True
 
 
 def channel_axis(layout: Layout, rank: int) -> int:
@@ -90,17 +105,17 @@ def restored(array: Array, layout: Layout) -> Array:
     return np.ascontiguousarray(array if layout == "NCHW" else np.moveaxis(array, 1, -1))
 
 
-def check_spatial(operator: Operator, type_: TensorType, layout: Layout) -> tuple[int, ...]:
+def check_spatial(operator: Operator, type_: TensorType, layout: Layout) -> Shape:
     """The spatial sizes of `type_`. Raises: ModelError when it has no spatial axis."""
     if type_.rank < 3:
         problem = f"expected batch, channels and at least one spatial axis, got {type_}"
         refuse(operator, problem, code="op-spatial-rank")
-    return closed_shape(type_.shape[axis] for axis in spatial_axes(layout, type_.rank))
+    return tuple(type_.shape[axis] for axis in spatial_axes(layout, type_.rank))
 
 
 def window_axes(
     operator: Operator,
-    sizes: tuple[int, ...],
+    sizes: Shape,
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
     pads: tuple[int, ...],
@@ -139,12 +154,20 @@ def windows_of(array: Array, axes: Sequence[Axis], fill: float) -> Array:
     """Every window of a channels-first `array`, a view: [N, C, windows..., taps...]."""
     n = len(axes)
     widths = [(0, 0), (0, 0)]
-    widths += [(axis.before, max(0, axis.padded - axis.before - axis.size)) for axis in axes]
+    padded = closed_shape(axis.padded for axis in axes)
+    windows = closed_shape(axis.windows for axis in axes)
+    widths += [
+        (axis.before, max(0, whole - axis.before - closed(axis.size)))
+        for axis, whole in zip(axes, padded, strict=True)
+    ]
     if any(any(pair) for pair in widths):
         array = np.pad(array, widths, constant_values=fill)
     extents = tuple(axis.extent for axis in axes)
     views = sliding_window_view(array, extents, axis=tuple(range(2, 2 + n)))
-    starts = tuple(slice(0, (axis.windows - 1) * axis.stride + 1, axis.stride) for axis in axes)
+    starts = tuple(
+        slice(0, (count - 1) * axis.stride + 1, axis.stride)
+        for axis, count in zip(axes, windows, strict=True)
+    )
     taps = tuple(slice(None, None, axis.dilation) for axis in axes)
     return views[(slice(None), slice(None), *starts, *taps)]
 
@@ -154,8 +177,8 @@ def windows_work(
 ) -> ReferenceWork:
     """`base` with `windows_of` a tensor of `type_`, and a step for each tap of each window."""
     outer = largest(type_.shape[0] * type_.shape[channel_axis(layout, type_.rank)])
-    padded = outer * math.prod(axis.padded for axis in axes)
-    taps = outer * math.prod(axis.windows * axis.kernel for axis in axes)
+    padded = outer * largest(product_of(axis.padded for axis in axes))
+    taps = outer * largest(product_of(axis.windows * axis.kernel for axis in axes))
     return ReferenceWork(base.held + padded, base.steps + padded + taps)
 
 
@@ -176,8 +199,25 @@ def pad_stage(x: Tensor, axes: Sequence[Axis], layout: Layout, fill: float, name
             if axis.before:
                 source[d] = indices[d] - axis.before
                 inside.append(indices[d] >= axis.before)
-            if axis.padded > axis.before + axis.size:
-                inside.append(indices[d] < axis.before + axis.size)
+            if axis.reaches_past:
+                inside.append(indices[d] < x.extents[d] + axis.before)
         return te.select(te.all_of(*inside), x[tuple(source)], value)
 
     return te.compute(tuple(shape), element, name=f"{name}_pad")
+
+
+def window_facts(axes: Sequence[Axis]) -> tuple[Expr, ...]:
+    """What holds of the sizes of data, of padded data where there is padding, and of windows: the
+    last window ends where what it slides over does, or before; so does padded data that has nothing
+    behind it.
+    """
+    is_padded = not all(axis.inside for axis in axes)
+    facts = []
+    for axis in axes:
+        size, held = axis_of(axis.size), axis_of(axis.padded if is_padded else axis.size)
+        count = axis_of(axis.windows)
+        if isinstance(held, Dim) and held is not count:
+            facts.append(held - count * axis.stride - (axis.extent - axis.stride))
+        if isinstance(held, Dim) and held is not size and not axis.reaches_past:
+            facts.append(size + axis.before - held)
+    return tuple(facts)

@@ -7,7 +7,8 @@ from functools import partial
 
 from ...runtime.model.arena import arena_tensors, live_bytes
 from ...runtime.model.report import open_bytes_text
-from ...tir.program.program import Copy, Program, actions, effects_of, functions_by_name
+from ...tir.program.fitting import effects_of
+from ...tir.program.program import Copy, Program, actions, functions_by_name
 from ...tir.sizes import Size
 from ..assumed_sizes import assumed, bounds_text
 from ..ir.ir import Graph, megabytes

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from ...tir.dim import Dim
 from ...tir.program.program import ProgramCheck
 from ..arrays import Array
-from .context import ProfiledFrame, ProgramCode, RunFrame
+from .context import ProfiledFrame, ProgramCode, RunFrame, SizedFrame
 from .size_counts import TOGETHER, SizeCounts, Sizes
 
 if TYPE_CHECKING:
@@ -48,11 +49,11 @@ class SizedProgram:
         """Memory for runs on so many threads."""
         frame = self.program.frame(threads)
         if isinstance(frame, ProfiledFrame):
-            return _ProfiledSizedFrame(self, frame, threads)
-        return SizedFrame(self, frame, threads)
+            return _ProfiledVariantFrame(self, frame, threads)
+        return VariantFrame(self, frame, threads)
 
 
-class SizedFrame:
+class VariantFrame:
     """The memory of one run at a time."""
 
     def __init__(self, program: SizedProgram, frame: RunFrame, threads: int) -> None:
@@ -61,6 +62,7 @@ class SizedFrame:
         self._seen = program.counts.seen
         self._told = program.interface.told
         self._threads = threads
+        self._sizes: Sizes = ()
         self._open = self._now = frame
         self._serving: ProgramCode | None = None  # whose frame runs now; None: the open program's
         self._frames: dict[ProgramCode, RunFrame] = {}
@@ -68,7 +70,7 @@ class SizedFrame:
     def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Let the next runs use these arrays, which the caller keeps alive."""
         # each call of a function would take as long as the rest of the count
-        sizes = tuple([inputs[number].shape[axis] for number, axis in self._told])
+        sizes = self._sizes = tuple([inputs[number].shape[axis] for number, axis in self._told])
         seen = self._seen
         seen.append(sizes)
         variant = self._program.variants.get(sizes)
@@ -84,6 +86,17 @@ class SizedFrame:
         """Run; how many threads took part."""
         return self._now.run(threads)
 
+    @property
+    def sizes(self) -> Mapping[Dim, int]:
+        """The sizes of the last run: what its inputs tell, and what it has computed. A variant has
+        dims of its own, of the same names, for the latter.
+        """
+        assert isinstance(self._now, SizedFrame)
+        computed = {dim.name: size for dim, size in self._now.sizes.items()}
+        interface = self._program.interface
+        told = dict(zip(interface.dims, self._sizes, strict=True))
+        return {**told, **{dim: computed[dim.name] for dim in interface.computed}}
+
     def _serve(self, variant: ProgramCode | None) -> None:
         """Let a variant run, or the open program, in the memory of the one before."""
         frame = self._open if variant is None else self._frames.get(variant)
@@ -95,7 +108,7 @@ class SizedFrame:
         self._now, self._serving = frame, variant
 
 
-class _ProfiledSizedFrame(SizedFrame):
+class _ProfiledVariantFrame(VariantFrame):
     """One whose launches can be timed one by one."""
 
     def profile(self, threads: int, rounds: int) -> Profile:

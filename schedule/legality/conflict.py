@@ -119,7 +119,7 @@ def witness(func: PrimFunc, orders: Orders, above: Equal = ()) -> Conflict | Non
 
 
 def _found(nest: Nest, orders: Orders, above: Equal, anywhere: bool) -> Conflict | None:
-    sets = Sets(MAX_OPERATIONS, nest.func.dims)
+    sets = Sets(MAX_OPERATIONS, nest.func.dims, nest.func.facts)
     pairs = [
         (a, b)
         for a, b in itertools.product(nest.accesses, repeat=2)
@@ -169,7 +169,7 @@ def runs_twice(
             return None
         access = next((one for one in runs if one.buffer is tensor), runs[0])
         with _limited():
-            return _run_again(Sets(MAX_OPERATIONS, func.dims), access, loops)
+            return _run_again(Sets(MAX_OPERATIONS, func.dims, func.facts), access, loops)
     except Undecided:
         return ()
 
@@ -181,7 +181,7 @@ def leaves_out(func: PrimFunc, tensor: Buffer) -> bool:
             x for x in read_nest(func).accesses if x.write and x.buffer is tensor and x.exact
         ]
         with _limited():
-            sets = Sets(MAX_OPERATIONS, func.dims)
+            sets = Sets(MAX_OPERATIONS, func.dims, func.facts)
             left = sets.box(tensor.shape)
             for access in written:
                 made = sets.image(access.statement, access.where, access.indices)

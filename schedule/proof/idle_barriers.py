@@ -37,7 +37,7 @@ def without_idle_barriers(nest: PrimFunc) -> PrimFunc:
 
 
 def _is_free_of_races(nest: PrimFunc) -> bool:
-    sets = Sets(MAX_OPERATIONS, nest.dims)
+    sets = Sets(MAX_OPERATIONS, nest.dims, nest.facts)
     try:
         return next(iter(check_races(sets, read_nest(nest))), None) is None
     except Undecided:

@@ -48,7 +48,7 @@ def reordered_sums(original: PrimFunc, canonical: PrimFunc, nest: PrimFunc) -> l
     found += _joined(nest) if wanted else ()
     if found or not wanted:
         return found
-    sets = Sets(MAX_OPERATIONS, nest.dims)
+    sets = Sets(MAX_OPERATIONS, nest.dims, nest.facts)
     try:
         groups = groups_of(read_nest(nest), read_families(canonical))
         names = {sums.name for block in wanted for sums in _summing(block, canonical)}

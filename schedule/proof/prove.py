@@ -48,7 +48,9 @@ def prove(
     found, slower.
     """
     started = time.perf_counter()
-    sets = Sets(max_operations, nest.dims, shortcuts=shortcuts, budget=budget or Budget())
+    sets = Sets(
+        max_operations, nest.dims, nest.facts, shortcuts=shortcuts, budget=budget or Budget()
+    )
     proof = _Proof(sets)
     try:
         plain = unfused(nest)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tests.graph.flow_models import INT64, model, node, value
 from tests.graph.open_models import encoder, perceptron
 from tilewright.driver.backends.table import read_code
 from tilewright.graph.importers.onnx.importer import import_onnx
@@ -258,3 +259,13 @@ def test_sizes_of_runs_are_logged_once_and_chosen_for_variants(tmp_path: Path) -
     chosen = tw.frequent_sizes(log, 1)
     made = tw.compile(perceptron(), "c", shapes=PERCEPTRON, specialise=chosen, verify="off")
     assert [str(variant) for variant in made.parts.variants] == ["batch 8"]
+
+
+def test_a_variant_of_a_model_whose_data_decide_sizes_gives_true_shapes() -> None:
+    nodes = [node("NonZero", ["x"], ["found"])]
+    made = model(nodes, [value("x", shape=("batch", 6))], [value("found", INT64, (2, "count"))])
+    one = tw.compile(made, "c", shapes={"batch": (1, 2, 4)}, specialise=[{"batch": 2}])
+    for batch in (2, 3, 2):
+        x = np.random.default_rng(batch).integers(0, 2, (batch, 6)).astype(np.float32)
+        np.testing.assert_array_equal(one(x), np.array(np.nonzero(x)))
+    assert one.stats.hits == 2

@@ -48,7 +48,9 @@ B, S, P = map(size_of, DIMS)
         (S - S, "0"),
         (B * S * 768 // (B * S), "768"),
         (12 * B * S // (4 * B), "3*seq"),
-        ((S - 1) // 2 + 1, "(seq - 1)//2 + 1"),
+        ((S - 1) // 2 + 1, "(seq + 1)//2"),
+        ((3 * S - 5) // 2, "(seq + 1)//2 + seq - 3"),
+        (((S - 1) // 2 + 1 + 2 - 3) // 4 + 1, "(seq + 7)//8"),
         ((2 * S + 3) // 2, "seq + 1"),
         ((S + 1) % 2, "-2*((seq + 1)//2) + seq + 1"),
         (least(S, 64), "min(64, seq)"),
@@ -139,6 +141,7 @@ def test_shapes_at_a_choice_of_sizes() -> None:
     assert dims_in((3, S * B, B)) == (batch, seq)
     assert (is_closed((1, 2)), is_closed((1, S))) == (True, False)
     assert (largest(B * S), interval(S - 1)) == (1024, (0, 127))
+    assert interval(B * S - S) == (0, 896)  # least and greatest at corners: (batch - 1)*seq
 
 
 def test_an_exact_quotient_leaves_no_remainder_in_any_call() -> None:

@@ -20,6 +20,7 @@ from ..func import PrimFunc
 from ..node import Node
 from ..stmt import Block, For, IterVar, Stmt
 from ..visit import blocks, free_vars, replace_buffers, substitute, walk
+from .facts import agree
 
 Values = Mapping[Dim, int]
 
@@ -29,7 +30,8 @@ def specialise(func: PrimFunc, values: Values) -> PrimFunc:
 
     A loop that is one axis of each block below it becomes shorter; elsewhere a block gets the
     condition that its point exists.
-    Raises: IRError for a value that is missing or out of bounds.
+    Raises: IRError for a value that is missing or out of bounds, and for values that no call has
+    together.
     """
     for dim in func.dims:
         value = values.get(dim)
@@ -39,7 +41,16 @@ def specialise(func: PrimFunc, values: Values) -> PrimFunc:
                 f"{dim.low} to {dim.high}.",
                 code="specialise-value",
             )
-    return _specialised(func, tuple(values[dim] for dim in func.dims)) if func.dims else func
+    if not func.dims:
+        return func
+    if not agree(func.facts, values):
+        chosen = ", ".join(f"{dim.name} {values[dim]}" for dim in func.dims)
+        raise IRError(
+            f"specialise: the sizes {chosen} of '{func.name}' do not belong together; expected "
+            f"{' and '.join(f'{fact} >= 0' for fact in func.facts)}.",
+            code="specialise-facts",
+        )
+    return _specialised(func, tuple(values[dim] for dim in func.dims))
 
 
 @lru_cache(maxsize=256)
@@ -66,7 +77,9 @@ def exchange_dims(func: PrimFunc, dims: Mapping[Dim, Dim]) -> PrimFunc:
     parameters = (replace(p, buffer=buffers.get(p.buffer, p.buffer)) for p in func.parameters)
     values: dict[Var, Expr] = dict(dims.items())
     body = substitute(replace_buffers(func.body, buffers), values)
-    return PrimFunc(func.name, tuple(parameters), body, tuple(dims[dim] for dim in func.sizes))
+    sizes = tuple(dims[dim] for dim in func.sizes)
+    facts = tuple(substitute(fact, values) for fact in func.facts)
+    return PrimFunc(func.name, tuple(parameters), body, sizes, facts)
 
 
 def at_most(expr: Expr) -> Expr:

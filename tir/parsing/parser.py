@@ -127,7 +127,20 @@ class _Parser(ExprParser):
             self.names[argument.arg] = parameter.buffer
         told = {dim for p in parameters if p.role != "output" for dim in p.buffer.dims}
         sizes = tuple(dim for dim in dims.values() if dim not in told)
-        return PrimFunc(node.name, parameters, self.suite(node.body), sizes)
+        facts, body = [], node.body
+        while body and (fact := self.fact(body[0])) is not None:
+            facts.append(fact)
+            body = body[1:]
+        return PrimFunc(node.name, parameters, self.suite(body), sizes, tuple(facts))
+
+    def fact(self, node: ast.stmt) -> Expr | None:
+        """The form that `assume(form >= 0)` states; None for another statement."""
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Name(id="assume"), args=[stated])):
+                match stated:
+                    case ast.Compare(left=form, ops=[ast.GtE()], comparators=[ast.Constant(0)]):
+                        return self.expr(form)
+        return None
 
     def dim(self, node: ast.arg) -> Dim | None:
         """The dim that `n: dim(1, 64)` declares; None for another parameter."""

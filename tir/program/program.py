@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 
 from ..dim import Dim
 from ..dtype import DType
-from ..errors import IRError, known_names
 from ..index_check import IndexCheck
-from ..sizes import AnySize, at_most, closed, dims_in, interval, largest, product_of
+from ..sizes import AnySize, at_most, closed, dims_in, largest, product_of
 from ..text.display import printable
 
 if TYPE_CHECKING:  # a program that is only run holds none
@@ -453,48 +452,3 @@ def checks_of(
 def functions_by_name(program: Program) -> dict[str, PrimFunc]:
     """The functions of a program by name."""
     return {func.name: func for func in program.functions}
-
-
-def effects_of(functions: Mapping[str, PrimFunc], step: Action) -> Effects:
-    """What a step reads and writes. Raises: IRError for a launch that does not fit its function."""
-    if not isinstance(step, Launch):
-        return step.effects
-    func = functions.get(step.function)
-    if func is None:
-        raise IRError(
-            f"program: there is no function '{step.function}'; there are "
-            f"{known_names(step.function, tuple(functions))}.",
-            code="program-function",
-        )
-    if len(func.parameters) != len(step.arguments):
-        raise IRError(
-            f"program: '{step.function}' takes {len(func.parameters)} slices; got "
-            f"{len(step.arguments)}.",
-            code="program-arguments",
-        )
-    if len(func.dims) != len(step.sizes):
-        named = ", ".join(dim.name for dim in func.dims) or "none"
-        got = ", ".join(map(str, step.sizes)) or "none"
-        raise IRError(
-            f"program: '{step.function}' takes the sizes {named}; got {got}.",
-            code="program-sizes",
-        )
-    for dim, size in zip(func.dims, step.sizes, strict=True):
-        low, high = interval(size)
-        if not dim.low <= low <= high <= dim.high:
-            raise IRError(
-                f"program: '{step.function}' takes a size '{dim.name}' of {dim.low} to {dim.high}; "
-                f"got {size}, which is {low} to {high}.",
-                code="program-size-bounds",
-            )
-    values = dict(zip(func.dims, step.sizes, strict=True))
-    for parameter, argument in zip(func.parameters, step.arguments, strict=True):
-        extents = parameter.buffer.extents
-        wanted = product_of(values[e] if isinstance(e, Dim) else e for e in extents)
-        if parameter.dtype != argument.dtype or wanted != product_of(argument.shape):
-            raise IRError(
-                f"program: '{step.function}' takes '{parameter.name}' of {wanted} x "
-                f"{parameter.dtype}; got {argument}.",
-                code="program-argument",
-            )
-    return launch_effects(func.parameters, step)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from ..dim import Dim
 from ..errors import IRError
 from ..sizes import dims_in
+from .fitting import effects_of
 from .program import (
     Action,
     Branch,
@@ -28,7 +29,6 @@ from .program import (
     Sync,
     WriteIteration,
     checks_of,
-    effects_of,
     functions_by_name,
     kept_words,
     step_text,

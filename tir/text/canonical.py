@@ -51,7 +51,8 @@ def canonical(func: PrimFunc) -> PrimFunc:
         replace(p, buffer=buffers[p.buffer], check=_nameless(p.check)) for p in func.parameters
     )
     sizes = tuple(dims[dim] for dim in func.sizes)
-    return PrimFunc("f", parameters, transform(body, rename), sizes)
+    facts = tuple(substitute(fact, variables) for fact in func.facts)
+    return PrimFunc("f", parameters, transform(body, rename), sizes, facts)
 
 
 def _nameless(check: IndexCheck | None) -> IndexCheck | None:

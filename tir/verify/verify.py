@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from ..analysis.linear import linear
 from ..buffer import Buffer, Load
 from ..dim import Dim
 from ..errors import IRError
@@ -132,6 +133,13 @@ class _Verifier:
                     code="verify-dim-input",
                 )
             self.bind(dim)
+        for fact in self.func.facts:
+            form = linear(fact)
+            if not all(isinstance(atom, Dim) and atom in self.live for atom, _ in form.terms):
+                raise self.error(
+                    f"a fact is {print_expr(fact)}; expected a linear form of the function's dims",
+                    code="verify-fact",
+                )
         for parameter in self.func.parameters:
             self.declare(parameter.buffer)
         self.stmt(self.func.body, True)

@@ -17,7 +17,7 @@ import networkx as nx
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, NodeProto
 
 from ....runtime.files.regular_file import open_regular
 from ....tir.errors import InternalError
@@ -26,7 +26,7 @@ from ...assumed_sizes import telling_assumed
 from ...errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOperator
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode, make_graph
-from ...types import Constant, SymbolicSize, TensorType
+from ...types import Constant, TensorType
 from .bounds import data_bounds
 from .index_walks import IndexWalk
 from .limits import ImportLimits, checked_type
@@ -34,8 +34,8 @@ from .nested import all_graphs, reads_of
 from .node import LostRegion, NodeReader, NotSupported, Region, attribute_names, node_name
 from .rules.rule import ImportRule, Several
 from .rules.table import RULES
-from .symbols import Declared, Range, Shapes, resolve, unnamed
-from .tensors import TensorReader, dtype_name
+from .symbols import Range, Shapes, declared_input, resolve
+from .tensors import TensorReader
 
 OLDEST_OPSET = 7
 _TITLE = 200  # characters of a model's name
@@ -138,7 +138,7 @@ def _import_model(proto: ModelProto, tensors: TensorReader, shapes: Shapes | Non
     builder = GraphBuilder((proto.graph.name or "model")[:_TITLE])
     reader = _GraphReader(proto.graph, model, builder)
     reader.constants()
-    declared = [_declared(item) for item in proto.graph.input if item.name not in reader.names]
+    declared = [declared_input(item) for item in proto.graph.input if item.name not in reader.names]
     names = [item.name for item in declared]
     if len(set(names)) != len(names):
         raise ModelError(f"model: inputs are {names}; expected distinct names.", code="onnx-inputs")
@@ -484,21 +484,6 @@ def _texts(graph: GraphProto) -> Iterator[str]:
 
 def _numbers(versions: Sequence[int]) -> str:
     return ", ".join(map(str, sorted(versions)))
-
-
-def _declared(item: ValueInfoProto) -> Declared:
-    if not item.type.HasField("tensor_type"):
-        raise ModelError(f"model: input '{item.name}' is not a tensor.", code="onnx-input-kind")
-    tensor = item.type.tensor_type
-    if not tensor.HasField("shape"):
-        return Declared(item.name, dtype_name(tensor.elem_type), None)
-    dims: list[int | SymbolicSize] = []
-    for axis, dim in enumerate(tensor.shape.dim):
-        if dim.HasField("dim_value") and dim.dim_value >= 0:
-            dims.append(dim.dim_value)
-        else:
-            dims.append(SymbolicSize(dim.dim_param) if dim.dim_param else unnamed(item.name, axis))
-    return Declared(item.name, dtype_name(tensor.elem_type), tuple(dims))
 
 
 __all__ = ["ImportLimits", "import_onnx"]

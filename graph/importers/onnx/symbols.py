@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from onnx import ValueInfoProto
+
 from ....tir.dim import Dim
 from ....tir.errors import known_names
 from ....tir.sizes import AnySize, Size, size_of
 from ...assumed_sizes import assumed_size
 from ...errors import ModelError
 from ...types import Shape, SymbolicSize
+from .tensors import dtype_name
 
 Range = tuple[int, int, int]  # the least, the usual and the largest size
 Shapes = Mapping[str, Sequence[int | Range] | int]
@@ -36,6 +39,22 @@ class Declared:
 def unnamed(name: str, axis: int) -> SymbolicSize:
     """The symbol of a dimension that has neither size nor name; no model can use its name."""
     return SymbolicSize(f"{name}[{axis}]")
+
+
+def declared_input(item: ValueInfoProto) -> Declared:
+    """An input as a model declares it. Raises: ModelError for what is no tensor."""
+    if not item.type.HasField("tensor_type"):
+        raise ModelError(f"model: input '{item.name}' is not a tensor.", code="onnx-input-kind")
+    tensor = item.type.tensor_type
+    if not tensor.HasField("shape"):
+        return Declared(item.name, dtype_name(tensor.elem_type), None)
+    dims: list[int | SymbolicSize] = []
+    for axis, dim in enumerate(tensor.shape.dim):
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
+            dims.append(dim.dim_value)
+        else:
+            dims.append(SymbolicSize(dim.dim_param) if dim.dim_param else unnamed(item.name, axis))
+    return Declared(item.name, dtype_name(tensor.elem_type), tuple(dims))
 
 
 def resolve(declared: Sequence[Declared], shapes: Shapes | None) -> dict[str, Shape]:

@@ -76,7 +76,8 @@ class _Proof:
     def sets(self) -> Sets:
         """Made when first asked: most functions need none."""
         if self._sets is None:
-            self._sets = Sets(self._most, self._func.dims, budget=self._budget)
+            func = self._func
+            self._sets = Sets(self._most, func.dims, func.facts, budget=self._budget)
         return self._sets
 
     def run(self, name: str, check: Callable[[], Iterable[Finding]]) -> None:

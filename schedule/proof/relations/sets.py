@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 import islpy as isl
 
+from ....tir.analysis.linear import linear
 from ....tir.dim import Dim, Extent
-from ....tir.expr import Var
+from ....tir.expr import Expr, Var
 from ....tir.stmt import For
 from ..forms.affine import Affine, Quotient
 from ..forms.budget import Budget
@@ -26,6 +27,7 @@ from .pairing import Tagged
 IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 PARAMETER = isl.dim_type.param
 Part = tuple[int, Affine, int]  # side, form, factor
+Row = tuple[dict[int, int], int, bool]  # factors of columns, constant; == 0 instead of >= 0
 
 
 @dataclass(slots=True)
@@ -36,7 +38,7 @@ class _System:
 
     columns: Mapping[tuple[int, Var], int]
     width: int
-    rows: list[tuple[dict[int, int], int, bool]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     quotients: dict[tuple[int, Quotient], int] = field(default_factory=dict)
 
     def add(self, parts: Iterable[Part], constant: int = 0, *, equality: bool = False) -> None:
@@ -84,13 +86,15 @@ class Sets:
     """A context in which to build relations and to ask about them.
 
     dims: the sizes that a call decides. They are parameters of every relation, in their bounds: a
-    relation is empty where it is so for all their values. budget: for all relations and questions.
+    relation is empty where it is so for all their values. facts: linear forms of dims that are
+    negative for none of these values. budget: for all relations and questions.
     """
 
     def __init__(
         self,
         max_operations: int,
         dims: Sequence[Dim] = (),
+        facts: Sequence[Expr] = (),
         *,
         shortcuts: bool = True,
         budget: Budget | None = None,
@@ -99,6 +103,7 @@ class Sets:
         self.max_operations = max_operations
         self._budget = budget
         self.dims = tuple(dims)
+        self._rows = [*self._bounds_of_dims(), *map(self._fact, facts)]
         self.context = isl.Context()
         self.context.set_max_operations(max_operations)
         self.questions = 0
@@ -108,6 +113,16 @@ class Sets:
         if number not in self._values:
             self._values[number] = isl.Val.int_from_si(self.context, number)
         return self._values[number]
+
+    def _bounds_of_dims(self) -> Iterator[Row]:
+        for place, dim in enumerate(self.dims):
+            yield {-1 - place: 1}, -dim.low, False
+            yield {-1 - place: -1}, dim.high, False
+
+    def _fact(self, fact: Expr) -> Row:
+        form = linear(fact)
+        places: dict[Expr, int] = {dim: -1 - place for place, dim in enumerate(self.dims)}
+        return {places[atom]: factor for atom, factor in form.terms}, form.constant, False
 
     def _space(self, n_in: int, n_out: int) -> isl.Space:
         space = isl.Space.alloc(self.context, len(self.dims), n_in, n_out)
@@ -130,9 +145,7 @@ class Sets:
             self._budget.take_relation()
         extra = system.width - n_in - n_out
         space = self._space(n_in, n_out + extra)
-        for place, dim in enumerate(self.dims):
-            system.rows.append(({-1 - place: 1}, -dim.low, False))
-            system.rows.append(({-1 - place: -1}, dim.high, False))
+        system.rows += self._rows
         local = isl.LocalSpace.from_space(space)
         result = isl.BasicMap.universe(space)
         for row, constant, equality in system.rows:

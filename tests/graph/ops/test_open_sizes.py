@@ -5,6 +5,7 @@ is that of closed sizes; where it does not, it says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def function(op: Operator, types: tuple[TensorType, ...]) -> PrimFunc:
     made = op.express(*given, name="y")
     told = {dim for tensor in given for dim in tensor.dims}
     sizes = [dim for dim in te.dims_of_tensors(*made) if dim not in told]
-    return te.func(*given, *made, name="f", sizes=sizes)
+    return replace(te.func(*given, *made, name="f", sizes=sizes), facts=op.facts(types))
 
 
 def attempt(

@@ -12,7 +12,10 @@ import pytest
 from tilewright.graph.errors import ModelError
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.pooling import AveragePool, MaxPool
+from tilewright.graph.ops.window import Axis
 from tilewright.graph.types import Array, TensorType
+from tilewright.tir.dim import Dim
+from tilewright.tir.sizes import size_in, size_of
 
 Check = Callable[..., object]
 Random = Callable[..., Array]
@@ -124,3 +127,23 @@ def test_a_padded_input_beyond_the_limits_is_refused(
     )
     with pytest.raises(ModelError, match=r"the padded input of node 'the_node' .*\[model-bytes\]"):
         import_onnx(model)
+
+
+@pytest.mark.parametrize("ceil", [False, True])
+def test_windows_are_counted_alike_of_closed_and_open_sizes(ceil: bool) -> None:
+    dim = Dim("n", low=4, high=12)
+    for kernel, stride, before, after in itertools.product((1, 2, 3), (1, 2, 3), (0, 1), (0, 2)):
+        if before + after and max(before, after) >= kernel:
+            continue
+        sizes = (size_of(dim), *range(4, 13))
+        axes = [Axis(n, kernel, stride, 1, before, after, ceil) for n in sizes]
+        for n, closed in enumerate(axes[1:], 4):
+            end = n + before + after
+            starts = range(0, end, stride)
+            inside = [s for s in starts if s + kernel <= end]
+            behind = [s for s in starts if s + kernel > end and s < n + before]
+            # with ceil, one window more where the last one does not end with the data
+            more = behind[:1] if ceil and inside[-1] + kernel < end else []
+            assert closed.windows == len(inside) + len(more)
+            assert size_in(axes[0].windows, {dim: n}) == closed.windows
+            assert size_in(axes[0].padded, {dim: n}) == closed.padded

@@ -10,6 +10,7 @@ import pytest
 from tilewright.runtime.model.arena import ArenaTensor, arena_tensors
 from tilewright.runtime.model.report import MemoryPlan
 from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.program.fitting import effects_of
 from tilewright.tir.program.program import (
     Branch,
     Copy,
@@ -18,7 +19,6 @@ from tilewright.tir.program.program import (
     Repeat,
     Slice,
     Sync,
-    effects_of,
     functions_by_name,
 )
 

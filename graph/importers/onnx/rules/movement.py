@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .....tir.sizes import closed_shape, exact_quotient, largest, product_of
+from .....tir.sizes import AnySize, closed, exact_quotient, largest, product_of
 from ....errors import ModelError
 from ....ops import movement, repetition, triangle
 from ....ops.base import normal_axis
@@ -113,7 +113,7 @@ def _space_to_depth(node: NodeReader) -> Result:
     return movement.Reshape((n, b * b * channels, h, w)), (moved,)
 
 
-def _blocks(node: NodeReader, way: int) -> tuple[int, int, int, int, int]:
+def _blocks(node: NodeReader, way: int) -> tuple[AnySize, int, int, AnySize, AnySize]:
     """Batch, side of a block, channels of a pixel, and blocks along height and width; way 1: blocks
     lie in the channels, -1: in the pixels.
     """
@@ -121,13 +121,14 @@ def _blocks(node: NodeReader, way: int) -> tuple[int, int, int, int, int]:
     mode = node.text("mode", "DCR")
     if mode not in ("DCR", "CRD"):
         raise NotSupported(f"mode is '{mode}'")
-    cut = closed_shape(type_.shape[1:2] if way > 0 else type_.shape[2:])
+    cut = type_.shape[1:2] if way > 0 else type_.shape[2:]
     side = b * b if way > 0 else b
     if type_.rank != 4 or b < 1 or any(size % side for size in cut):
         raise ModelError(
             f"model: {node.title} cannot cut {type_} into blocks of {b} x {b}.", code="onnx-blocks"
         )
-    n, c, h, w = closed_shape(type_.shape)
+    n, channels, h, w = type_.shape
+    c = closed(channels)
     return (n, b, c // (b * b), h, w) if way > 0 else (n, b, c, h // b, w // b)
 
 

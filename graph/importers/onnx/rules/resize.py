@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import get_args
 
-from .....tir.sizes import closed_shape
+from .....tir.sizes import AnySize, closed, exact_quotient, largest, quotient
 from ....errors import ModelError
 from ....ops.resize import SAME, Places, Resize, Sampling
 from ..limits import checked_type
@@ -14,6 +14,7 @@ from ..node import NodeReader, NotSupported
 from .rule import ImportRule, Result
 from .slicing import distinct_axes
 
+Sizes = dict[int, AnySize]  # of axes
 _LARGEST_PLACE = 1 << 61  # twice a place, and a divisor more, are computed in 64 bits
 SAMPLINGS: dict[str, Sampling] = {sampling: sampling for sampling in get_args(Sampling)}
 
@@ -23,28 +24,43 @@ def _resize(node: NodeReader) -> Result:
     if node.flag("antialias"):
         raise NotSupported("antialias is 1")
     old = node.version < 11
-    shape = closed_shape(node.type(0).shape)
+    shape = node.type(0).shape
     axes = list(range(len(shape)))
     if node.given("axes"):
         axes = distinct_axes(node, node.integers("axes"), len(shape))
     scales: dict[int, Fraction] = {}
     position = 1 if old else 2
     if node.has(3):
-        given = node.sizes(3)
+        given = node.open_sizes(3)
         _check_count(node, len(given), len(axes))
         sizes, scales = _fitted(node, dict(zip(axes, given, strict=True)))
     else:
         scales = dict(zip(axes, _scales(node, position, len(axes)), strict=True))
-        sizes = {d: math.floor(shape[d] * scale) for d, scale in scales.items()}
+        sizes = {d: _scaled(shape[d], scale) for d, scale in scales.items()}
     coordinates = "asymmetric" if old else coordinates
     nearest = "floor" if old else node.text("nearest_mode", "round_prefer_floor")
     return _resized(node, sizes, scales, coordinates, nearest)
 
 
-def _fitted(node: NodeReader, sizes: dict[int, int]) -> tuple[dict[int, int], dict[int, Fraction]]:
+def _scaled(size: AnySize, scale: Fraction) -> AnySize:
+    """So many times a size, rounded down."""
+    return quotient(size * scale.numerator, scale.denominator)
+
+
+def _ratio(size: AnySize, to: AnySize) -> Fraction:
+    """One size over another. Raises: SizeError where that is no number for all runs."""
+    whole, part = exact_quotient(size, to), exact_quotient(to, size)
+    if isinstance(size, int) and isinstance(to, int):
+        return Fraction(size, max(1, to))
+    if isinstance(whole, int):
+        return Fraction(whole)
+    return Fraction(1, part) if isinstance(part, int) else Fraction(closed(size), closed(to))
+
+
+def _fitted(node: NodeReader, sizes: dict[int, AnySize]) -> tuple[Sizes, dict[int, Fraction]]:
     """Sizes and scales of the axes; one scale for all where the model keeps the aspect ratio."""
-    shape = closed_shape(node.type(0).shape)
-    scales = {d: Fraction(size, max(1, shape[d])) for d, size in sizes.items()}
+    shape = node.type(0).shape
+    scales = {d: _ratio(size, shape[d]) for d, size in sizes.items()}
     policy = node.text("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch" or not scales:
         return sizes, scales
@@ -52,17 +68,18 @@ def _fitted(node: NodeReader, sizes: dict[int, int]) -> tuple[dict[int, int], di
         raise NotSupported(f"keep_aspect_ratio_policy is '{policy}'")
     scale = (min if policy == "not_larger" else max)(scales.values())
     half = Fraction(1, 2)
-    return {d: math.floor(shape[d] * scale + half) for d in sizes}, dict.fromkeys(sizes, scale)
+    fitted = {d: math.floor(closed(shape[d]) * scale + half) for d in sizes}
+    return dict(fitted), dict.fromkeys(sizes, scale)
 
 
 def _upsample(node: NodeReader) -> Result:
-    shape = closed_shape(node.type(0).shape)
+    shape = node.type(0).shape
     if node.version < 9:
         factors = [_fraction(node, scale) for scale in node.reals("scales")]
         _check_count(node, len(factors), len(shape))
     else:
         factors = _scales(node, 1, len(shape))
-    sizes = {d: math.floor(size * factors[d]) for d, size in enumerate(shape)}
+    sizes = {d: _scaled(size, factors[d]) for d, size in enumerate(shape)}
     return _resized(node, sizes, dict(enumerate(factors)), "asymmetric", "floor")
 
 
@@ -97,12 +114,12 @@ def _check_count(node: NodeReader, got: int, expected: int) -> None:
 
 def _resized(
     node: NodeReader,
-    sizes: dict[int, int],
+    sizes: Sizes,
     scales: dict[int, Fraction],
     coordinates: str,
     nearest: str,
 ) -> Result:
-    type_, given = node.type(0), closed_shape(node.type(0).shape)
+    type_, given = node.type(0), node.type(0).shape
     mode = node.text("mode", "nearest")
     sampling = SAMPLINGS.get(nearest if mode == "nearest" else mode)
     if mode not in ("nearest", "linear") or sampling is None:
@@ -116,7 +133,7 @@ def _resized(
         for d, size in enumerate(given)
     )
     for extent, place in zip(shape, places, strict=True):
-        if abs(place.slope) * extent + abs(place.offset) + place.divisor > _LARGEST_PLACE:
+        if abs(place.slope) * largest(extent) + abs(place.offset) + place.divisor > _LARGEST_PLACE:
             raise ModelError(
                 f"model: {node.title} takes {type_} to {list(shape)} by fractions that no 64-bit "
                 "integer holds; expected simpler scales.",
@@ -125,7 +142,7 @@ def _resized(
     return Resize(shape, places, sampling), node.inputs[:1]
 
 
-def _places(size: int, count: int, scale: Fraction, coordinates: str) -> Places:
+def _places(size: AnySize, count: AnySize, scale: Fraction, coordinates: str) -> Places:
     """Where the `count` elements of an axis of `size` are taken from, `scale` times as many."""
     step = 1 / scale
     match coordinates:
@@ -138,10 +155,12 @@ def _places(size: int, count: int, scale: Fraction, coordinates: str) -> Places:
         case "half_pixel" | "pytorch_half_pixel":
             start = step / 2 - Fraction(1, 2)
         case "half_pixel_symmetric":
-            lost = Fraction(size, 2) * (1 - count / (scale * size))
-            start = lost + step / 2 - Fraction(1, 2)
+            start = step / 2 - Fraction(1, 2)
+            if scale.denominator != 1 or count != size * scale.numerator:
+                start += (closed(size) - closed(count) / scale) / 2  # what is cut off
         case "align_corners":
-            step = (size - 1) / (scale * size - 1) if count > 1 else Fraction(0)
+            long = closed(count) > 1
+            step = (closed(size) - 1) / (scale * closed(size) - 1) if long else Fraction(0)
             start = Fraction(0)
         case _:
             raise NotSupported(f"coordinate_transformation_mode is '{coordinates}'")

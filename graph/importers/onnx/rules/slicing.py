@@ -171,8 +171,9 @@ def _pad(node: NodeReader) -> Result:
     for n, axis in enumerate(axes):
         before[axis], after[axis] = pads[n], pads[n + len(axes)]
     if mode == "reflect" and any(
-        max(first, last) > max(0, size - 1 + min(0, first) + min(0, last))
+        max(first, last) > greatest(0, size - 1 + min(0, first) + min(0, last))
         for size, first, last in zip(type_.shape, before, after, strict=True)
+        if max(first, last) > 0
     ):
         raise ModelError(
             f"model: {node.title} reflects {before} and {after} elements of {type_}; expected "

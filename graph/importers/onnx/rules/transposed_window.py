@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .....tir.sizes import closed_shape
+from .....tir.sizes import closed, closed_shape
 from ....errors import ModelError
 from ....ops.convolution import Conv
 from ....ops.movement import Reshape, Transpose
 from ....ops.slicing import Spread
+from ....types import Shape
 from ..node import NodeReader, NotSupported
 from .rule import ImportRule, Result
 from .slicing import AxisWalk, add, part_of, surrounded
@@ -65,7 +66,7 @@ def _transposed_pads(
     adds at the end.
     """
     n = len(extents)
-    sizes = closed_shape(node.type(0).shape[2:])
+    sizes = node.type(0).shape[2:]
     extra = node.as_many("output_padding", (0,) * n)
     mode = node.text("auto_pad", "NOTSET")
     axes = zip(sizes, strides, extents, extra, strict=True)
@@ -74,13 +75,13 @@ def _transposed_pads(
         raise NotSupported(f"auto_pad is '{mode}'")
     if node.given("output_shape"):
         whole = node.integers("output_shape")  # old models give batch and channels, too
-        wanted = whole[2:] if len(whole) == n + 2 else node.as_many("output_shape", (0,) * n)
+        wanted: Shape = whole[2:] if len(whole) == n + 2 else node.as_many("output_shape", (0,) * n)
     elif mode.startswith("SAME"):
         wanted = tuple(size * stride for size, stride in zip(sizes, strides, strict=True))
     else:
         pads = node.as_many("pads", (0,) * (2 * n))
         return list(pads[:n]), list(pads[n:]), extra
-    totals = [has - wants for has, wants in zip(full, wanted, strict=True)]
+    totals = [closed(has - wants) for has, wants in zip(full, wanted, strict=True)]
     small, large = [total // 2 for total in totals], [total - total // 2 for total in totals]
     return (small, large, extra) if mode == "SAME_UPPER" else (large, small, extra)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .....tir.sizes import closed_shape
+from .....tir.sizes import closed, closed_shape, greatest, largest, quotient
 from ....errors import ModelError
 from ....ops import pooling
 from ....ops.convolution import Conv
@@ -25,7 +25,7 @@ def _windows(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
     n, x = len(kernel), node.type(0)
     if not len(x.shape) - 2 == len(strides) == len(dilations) == n or len(pads) != 2 * n:
         return strides, pads, dilations  # malformed: the operator's own check says how
-    sides = zip(closed_shape(x.shape[2:]), pads[:n], pads[n:], strict=True)
+    sides = zip(x.shape[2:], pads[:n], pads[n:], strict=True)
     padded = [size + max(0, before) + max(0, after) for size, before, after in sides]
     checked_type(
         f"the padded input of {node.title}",
@@ -35,7 +35,9 @@ def _windows(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
     )
     # a stride beyond the end is as good as one to the end; one tap has no distance to another
     return (
-        tuple(min(stride, max(1, room)) for stride, room in zip(strides, padded, strict=True)),
+        tuple(
+            min(stride, max(1, largest(room))) for stride, room in zip(strides, padded, strict=True)
+        ),
         pads,
         tuple(
             1 if taps == 1 < step else step for taps, step in zip(kernel, dilations, strict=True)
@@ -46,7 +48,7 @@ def _windows(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
 def _stated(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
     """What the attributes say, and what they leave to be computed."""
     n = len(kernel)
-    sizes = closed_shape(node.type(0).shape[2:])
+    sizes = node.type(0).shape[2:]
     strides = node.integers("strides", (1,) * n)
     dilations = node.integers("dilations", (1,) * n)
     mode = node.text("auto_pad", "NOTSET")
@@ -60,7 +62,7 @@ def _stated(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
         return strides, (0,) * (2 * n), dilations  # malformed, likewise
     extents = [(taps - 1) * dilation + 1 for taps, dilation in zip(kernel, dilations, strict=True)]
     totals = [
-        max(0, (-(-size // stride) - 1) * stride + extent - size)
+        closed(greatest(0, quotient(size - 1, stride) * stride + extent - size))
         for size, stride, extent in zip(sizes, strides, extents, strict=True)
     ]
     small, large = [total // 2 for total in totals], [total - total // 2 for total in totals]
