@@ -371,7 +371,7 @@ class _GraphReader:
         proto = self._in_builder(proto)
         tensors = self.model.tensors
         reader = NodeReader(proto, version, self.builder, tensors, self, self.walks)
-        if not proto.output or not proto.output[0]:
+        if not any(proto.output[: rule.outputs]):
             raise ModelError(f"model: {reader.title} has no output.", code="onnx-no-output")
         try:
             result = rule.build(reader)
