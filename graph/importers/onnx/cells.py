@@ -15,44 +15,47 @@ from typing import ClassVar
 import numpy as np
 
 from ...ir.build import GraphBuilder
-from ...ops.activation import LeakyRelu, Relu, Sigmoid, Softplus
-from ...ops.arithmetic import Add, Div, Max, Min, Mul, Sub
+from ...ir.ir import GraphNode
+from ...ops import activation
+from ...ops.arithmetic import Add, Max, Min, Mul, Sub
 from ...ops.base import Operator
-from ...ops.functions import Abs, Exp, Tanh
-from ...ops.logic import Less, Where
+from ...ops.elementwise import Elementwise
+from ...ops.functions import Tanh
 from ...ops.matmul import Gemm
+from ...ops.recurrent import LstmCell
 from ...types import Splat
 
 _PRODUCT = Gemm(trans_b=True)
+# with how many of alpha and beta each is made
+ACTIVATIONS: dict[str, tuple[Callable[..., Elementwise], int]] = {
+    "affine": (activation.Affine, 2),
+    "elu": (activation.Elu, 1),
+    "hardsigmoid": (activation.HardSigmoid, 2),
+    "leakyrelu": (activation.LeakyRelu, 1),
+    "relu": (activation.Relu, 0),
+    "scaledtanh": (activation.ScaledTanh, 2),
+    "sigmoid": (activation.Sigmoid, 0),
+    "softplus": (activation.Softplus, 0),
+    "softsign": (activation.Softsign, 0),
+    "tanh": (Tanh, 0),
+    "thresholdedrelu": (activation.ThresholdedRelu, 1),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Activation:
-    """A function of one number. parameters: how many of alpha and beta it takes, what they are
-    where a model does not say.
+def chosen_activations(
+    names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]
+) -> tuple[Elementwise, ...]:
+    """The activations of these names, in lower case. Each takes the next number of a list where it
+    has such a number, its own one where the list is at its end.
     """
-
-    apply: Callable[[CellBuilder, str, float, float], str]
-    parameters: int = 0
-    alpha: float = 0.0
-    beta: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenActivation:
-    """An activation with its numbers. clip: the largest magnitude of what it is applied to."""
-
-    activation: Activation
-    alpha: float
-    beta: float
-    clip: float | None
-
-    def __call__(self, builder: CellBuilder, x: str) -> str:
-        """The value of the function."""
-        if self.clip is not None:
-            x = builder.add(Max(), x, builder.number(-self.clip))
-            x = builder.add(Min(), x, builder.number(self.clip))
-        return self.activation.apply(builder, x, self.alpha, self.beta)
+    lists = [list(alphas), list(betas)]
+    found = []
+    for name in names:
+        make, count = ACTIVATIONS[name]
+        given = [numbers.pop(0) if numbers else None for numbers in lists[:count]]
+        pairs = zip(("alpha", "beta"), given, strict=False)
+        found.append(make(**{key: number for key, number in pairs if number is not None}))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +91,15 @@ class StepInputs:
 
 @dataclass(frozen=True, slots=True)
 class Cell(ABC):
-    """One step of a recurrence. activations: one for each letter of ONNX's formulas.
+    """One step of a recurrence. activations: one for each letter of ONNX's formulas; limit: the
+    largest magnitude of what they are applied to.
 
     gates: the letters of the gates, in the order of the weights; states: how many values go from
     step to step; functions: the activations where a model names none.
     """
 
-    activations: tuple[ChosenActivation, ...]
+    activations: tuple[Elementwise, ...]
+    limit: float | None
 
     gates: ClassVar[str]
     states: ClassVar[int]
@@ -105,9 +110,16 @@ class Cell(ABC):
         return False
 
     def product(self, builder: CellBuilder, given: StepInputs, letter: str) -> str:
-        """The products of the state and of the input with the weights of one gate."""
+        """The sum of the products of the state and of the input with the weights of one gate."""
         number = self.gates.index(letter)
         return builder.add(_PRODUCT, given.states[0], given.weights[number], given.rows[number])
+
+    def apply(self, builder: CellBuilder, number: int, x: str) -> str:
+        """One of the activations."""
+        if self.limit is not None:
+            x = builder.add(Max(), x, builder.number(-self.limit))
+            x = builder.add(Min(), x, builder.number(self.limit))
+        return builder.add(self.activations[number], x)
 
     @abstractmethod
     def step(self, builder: CellBuilder, given: StepInputs, backwards: bool) -> tuple[str, ...]:
@@ -115,7 +127,7 @@ class Cell(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class LstmCell(Cell):
+class Lstm(Cell):
     """others: the peepholes of i, o and f, where there are any. is_coupled: f is 1 - i."""
 
     is_coupled: bool = False
@@ -125,31 +137,19 @@ class LstmCell(Cell):
     functions = ("sigmoid", "tanh", "tanh")
 
     def step(self, builder: CellBuilder, given: StepInputs, backwards: bool) -> tuple[str, ...]:
-        c = given.states[1]
-        peepholes = dict(zip("iof", given.others, strict=False))
-
-        def gate(letter: str, seen: str = c) -> str:
-            x = self.product(builder, given, letter)
-            if letter in peepholes:
-                x = builder.add(Add(), x, builder.add(Mul(), peepholes[letter], seen))
-            return self.activations[letter == "c"](builder, x)
-
-        made = {}
-        for letter in "cifo" if backwards else "ofic":
-            coupled = letter == "f" and self.is_coupled
-            if not coupled and not (letter == "o" and peepholes):
-                made[letter] = gate(letter)
-        if self.is_coupled:
-            made["f"] = builder.add(Sub(), builder.number(1), made["i"])
-        kept = builder.add(Mul(), made["f"], c)
-        later = builder.add(Add(), kept, builder.add(Mul(), made["i"], made["c"]))
-        if peepholes:
-            made["o"] = gate("o", later)
-        return builder.add(Mul(), made["o"], self.activations[2](builder, later)), later
+        taken = "ioc" if self.is_coupled else "iocf"
+        order = reversed(taken) if backwards else taken
+        made = {letter: self.product(builder, given, letter) for letter in order}
+        peepholes = given.others[: len(taken) - 1]
+        op = LstmCell(*self.activations, self.limit, self.is_coupled, bool(peepholes))
+        inputs = (given.states[1], *(made[letter] for letter in taken), *peepholes)
+        names = (builder.graph.fresh("h"), builder.graph.fresh("c"))
+        builder.graph.add_node(GraphNode(op, inputs, names, builder.label))
+        return names
 
 
 @dataclass(frozen=True, slots=True)
-class GruCell(Cell):
+class Gru(Cell):
     """is_linear: the reset gate stands behind the product of the state; others: its bias then."""
 
     is_linear: bool = False
@@ -167,7 +167,7 @@ class GruCell(Cell):
         for letter in self._order(backwards):
             if letter != "h":
                 x = self.product(builder, given, letter)
-                made[letter] = self.activations[0](builder, x)
+                made[letter] = self.apply(builder, 0, x)
             elif self.is_linear:
                 made[letter] = builder.add(_PRODUCT, h, given.weights[2], *given.others)
             else:
@@ -176,19 +176,20 @@ class GruCell(Cell):
         x = made["h"]
         if self.is_linear:
             x = builder.add(Add(), given.rows[2], builder.add(Mul(), made["r"], x))
-        proposal = self.activations[1](builder, x)
+        proposal = self.apply(builder, 1, x)
         rest = builder.add(Sub(), builder.number(1), made["z"])
         kept = builder.add(Mul(), made["z"], h)
         return (builder.add(Add(), builder.add(Mul(), rest, proposal), kept),)
 
     def _order(self, backwards: bool) -> str:
-        if not backwards:
-            return "zrh"
-        return "hrz" if self.is_linear else "rhz"
+        """The gates in order; what is linear waits for no gate."""
+        if self.is_linear:
+            return "hzr" if backwards else "rzh"
+        return "rhz" if backwards else "zrh"
 
 
 @dataclass(frozen=True, slots=True)
-class RnnCell(Cell):
+class Rnn(Cell):
     """One gate, which is the state."""
 
     gates = "h"
@@ -196,72 +197,4 @@ class RnnCell(Cell):
     functions = ("tanh",)
 
     def step(self, builder: CellBuilder, given: StepInputs, backwards: bool) -> tuple[str, ...]:
-        return (self.activations[0](builder, self.product(builder, given, "h")),)
-
-
-def _plain(op: Operator) -> Callable[[CellBuilder, str, float, float], str]:
-    return lambda builder, x, alpha, beta: builder.add(op, x)
-
-
-def _affine(builder: CellBuilder, x: str, alpha: float, beta: float) -> str:
-    scaled = builder.add(Mul(), x, builder.number(alpha))
-    return builder.add(Add(), scaled, builder.number(beta))
-
-
-def _leaky_relu(builder: CellBuilder, x: str, alpha: float, beta: float) -> str:
-    return builder.add(LeakyRelu(alpha), x)
-
-
-def _thresholded_relu(builder: CellBuilder, x: str, alpha: float, beta: float) -> str:
-    below = builder.add(Less(), x, builder.number(alpha))
-    return builder.add(Where(), below, builder.number(0), x)
-
-
-def _scaled_tanh(builder: CellBuilder, x: str, alpha: float, beta: float) -> str:
-    inner = builder.add(Tanh(), builder.add(Mul(), x, builder.number(beta)))
-    return builder.add(Mul(), inner, builder.number(alpha))
-
-
-def _hard_sigmoid(builder: CellBuilder, x: str, alpha: float, beta: float) -> str:
-    line = _affine(builder, x, alpha, beta)
-    return builder.add(Min(), builder.add(Max(), line, builder.number(0)), builder.number(1))
-
-
-def _elu(builder: CellBuilder, x: str, alpha: float, beta: float) -> str:
-    below = builder.add(Sub(), builder.add(Exp(), x), builder.number(1))
-    scaled = builder.add(Mul(), below, builder.number(alpha))
-    return builder.add(Where(), builder.add(Less(), x, builder.number(0)), scaled, x)
-
-
-def _softsign(builder: CellBuilder, x: str, alpha: float, beta: float) -> str:
-    return builder.add(Div(), x, builder.add(Add(), builder.add(Abs(), x), builder.number(1)))
-
-
-ACTIVATIONS = {
-    "affine": Activation(_affine, 2, 1.0, 0.0),
-    "elu": Activation(_elu, 1, 1.0),
-    "hardsigmoid": Activation(_hard_sigmoid, 2, 0.2, 0.5),
-    "leakyrelu": Activation(_leaky_relu, 1, 0.01),
-    "relu": Activation(_plain(Relu())),
-    "scaledtanh": Activation(_scaled_tanh, 2, 1.0, 1.0),
-    "sigmoid": Activation(_plain(Sigmoid())),
-    "softplus": Activation(_plain(Softplus())),
-    "softsign": Activation(_softsign),
-    "tanh": Activation(_plain(Tanh())),
-    "thresholdedrelu": Activation(_thresholded_relu, 1, 1.0),
-}
-
-
-def chosen(
-    names: Sequence[str], alphas: Sequence[float], betas: Sequence[float], clip: float | None
-) -> tuple[ChosenActivation, ...]:
-    """The activations of these names, in lower case. Each takes the next number of a list where it
-    has such a number, its own one where the list is at its end.
-    """
-    alpha, beta, found = iter(alphas), iter(betas), list[ChosenActivation]()
-    for name in names:
-        one = ACTIVATIONS[name]
-        first = next(alpha, one.alpha) if one.parameters > 0 else 0.0
-        second = next(beta, one.beta) if one.parameters > 1 else 0.0
-        found.append(ChosenActivation(one, first, second, clip))
-    return tuple(found)
+        return (self.apply(builder, 0, self.product(builder, given, "h")),)

@@ -11,10 +11,11 @@ from .....tir.sizes import closed
 from ....errors import ModelError
 from ....ir.ir import check_sizes_known
 from ....ops.arithmetic import Add
+from ....ops.elementwise import Elementwise
 from ....ops.logic import Less
 from ....ops.movement import Concat, Identity, Reshape, Transpose
 from ....types import TensorType, array_of
-from ..cells import ACTIVATIONS, Cell, ChosenActivation, GruCell, LstmCell, RnnCell, chosen
+from ..cells import ACTIVATIONS, Cell, Gru, Lstm, Rnn, chosen_activations
 from ..node import NodeReader, NotSupported, node_name
 from ..recurrence import (
     DirectionInputs,
@@ -31,6 +32,7 @@ from .rule import Application, ImportRule, Result, Several
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 _X, _W, _R, _B, _LENGTHS, _H, _C, _P = range(8)
 _NAMES = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
+_PARAMETERS = ("activation_alpha", "activation_beta")
 _SWAPPED = (1, 0, 2)  # batch and steps, or batch and directions
 
 
@@ -46,37 +48,35 @@ class _Sizes:
 
 
 def _lstm(node: NodeReader) -> Result:
-    def make(activations: tuple[ChosenActivation, ...]) -> Cell:
-        return LstmCell(activations, node.flag("input_forget"))
-
-    return _recurrent(node, LstmCell, make)
+    coupled = node.flag("input_forget")
+    return _recurrent(node, Lstm, lambda functions, limit: Lstm(functions, limit, coupled))
 
 
 def _gru(node: NodeReader) -> Result:
-    def make(activations: tuple[ChosenActivation, ...]) -> Cell:
-        return GruCell(activations, node.flag("linear_before_reset"))
-
-    return _recurrent(node, GruCell, make)
+    linear = node.flag("linear_before_reset")
+    return _recurrent(node, Gru, lambda functions, limit: Gru(functions, limit, linear))
 
 
 def _rnn(node: NodeReader) -> Result:
-    return _recurrent(node, RnnCell, RnnCell)
+    return _recurrent(node, Rnn, Rnn)
 
 
 def _recurrent(
-    node: NodeReader, kind: type[Cell], make: Callable[[tuple[ChosenActivation, ...]], Cell]
+    node: NodeReader,
+    kind: type[Cell],
+    make: Callable[[tuple[Elementwise, ...], float | None], Cell],
 ) -> Result:
     """The operator, direction by direction, and its outputs of both."""
     check_sizes_known(node.title, node.builder.inputs)
     reverse = _reverse(node)
     sizes = _checked(node, kind, len(reverse))
-    activations = _activations(node, kind, len(reverse))
+    activations, limit = _activations(node, kind, len(reverse)), _limit(node)
     batch_first = _is_batch_first(node)
     x = node.emit(Transpose(_SWAPPED), node.value(_X)) if batch_first else node.value(_X)
     steps, masks = split_steps(node, x), _masks(node, sizes)
     found = []
     for number, backwards in enumerate(reverse):
-        cell = make(activations[number])
+        cell = make(activations[number], limit)
         given = _direction(node, cell, number, backwards, sizes, batch_first)
         found.append(run_direction(node, cell, given, steps, masks))
     return Several(tuple(_outputs(node, kind, found, sizes, batch_first)))
@@ -144,7 +144,7 @@ def _shapes(node: NodeReader, sizes: _Sizes, gates: int) -> dict[int, tuple[int,
 
 def _activations(
     node: NodeReader, kind: type[Cell], directions: int
-) -> tuple[tuple[ChosenActivation, ...], ...]:
+) -> tuple[tuple[Elementwise, ...], ...]:
     """The activations of each direction. Raises: NotSupported, ModelError."""
     letters = len(kind.functions)
     names = [name.lower() for name in node.texts("activations")] or [*kind.functions] * directions
@@ -152,7 +152,7 @@ def _activations(
         raise NotSupported(
             f"activation '{unknown[0]}' is not known; known are {', '.join(ACTIVATIONS)}"
         )
-    taken = [sum(ACTIVATIONS[name].parameters > n for name in names) for n in range(2)]
+    taken = [sum(ACTIVATIONS[name][1] > n for name in names) for n in range(2)]
     lists = [node.reals(name) if node.given(name) else () for name in _PARAMETERS]
     if len(names) != letters * directions:
         raise ModelError(
@@ -167,14 +167,18 @@ def _activations(
                 f"{most}, one for each of its activations that takes one: {', '.join(names)}.",
                 code="onnx-recurrent-parameters",
             )
-    clip = node.real("clip", 0.0) if node.given("clip") else None
-    if clip is not None and not clip > 0:
-        raise NotSupported(f"clip is {clip:g}; expected a number above 0")
-    found = chosen(names, *lists, clip)
+    found = chosen_activations(names, *lists)
     return tuple(found[n * letters : (n + 1) * letters] for n in range(directions))
 
 
-_PARAMETERS = ("activation_alpha", "activation_beta")
+def _limit(node: NodeReader) -> float | None:
+    """The largest magnitude of what activations are applied to; None where there is none."""
+    if not node.given("clip"):
+        return None
+    limit = node.real("clip", 0.0)
+    if not limit > 0:
+        raise NotSupported(f"clip is {limit:g}; expected a number above 0")
+    return limit
 
 
 def _masks(node: NodeReader, sizes: _Sizes) -> tuple[Steps, ...]:
