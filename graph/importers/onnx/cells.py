@@ -28,24 +28,24 @@ from ...types import Splat
 _PRODUCT = Gemm(trans_b=True)
 # with how many of alpha and beta each is made
 ACTIVATIONS: dict[str, tuple[Callable[..., Elementwise], int]] = {
-    "affine": (activation.Affine, 2),
-    "elu": (activation.Elu, 1),
-    "hardsigmoid": (activation.HardSigmoid, 2),
-    "leakyrelu": (activation.LeakyRelu, 1),
-    "relu": (activation.Relu, 0),
-    "scaledtanh": (activation.ScaledTanh, 2),
-    "sigmoid": (activation.Sigmoid, 0),
-    "softplus": (activation.Softplus, 0),
-    "softsign": (activation.Softsign, 0),
-    "tanh": (Tanh, 0),
-    "thresholdedrelu": (activation.ThresholdedRelu, 1),
+    "Affine": (activation.Affine, 2),
+    "Elu": (activation.Elu, 1),
+    "HardSigmoid": (activation.HardSigmoid, 2),
+    "LeakyRelu": (activation.LeakyRelu, 1),
+    "Relu": (activation.Relu, 0),
+    "ScaledTanh": (activation.ScaledTanh, 2),
+    "Sigmoid": (activation.Sigmoid, 0),
+    "Softplus": (activation.Softplus, 0),
+    "Softsign": (activation.Softsign, 0),
+    "Tanh": (Tanh, 0),
+    "ThresholdedRelu": (activation.ThresholdedRelu, 1),
 }
 
 
 def chosen_activations(
     names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]
 ) -> tuple[Elementwise, ...]:
-    """The activations of these names, in lower case. Each takes the next number of a list where it
+    """The activations of these names. Each takes the next number of a list where it
     has such a number, its own one where the list is at its end.
     """
     lists = [list(alphas), list(betas)]
@@ -134,7 +134,7 @@ class Lstm(Cell):
 
     gates = "iofc"
     states = 2
-    functions = ("sigmoid", "tanh", "tanh")
+    functions = ("Sigmoid", "Tanh", "Tanh")
 
     def step(self, builder: CellBuilder, given: StepInputs, backwards: bool) -> tuple[str, ...]:
         taken = "ioc" if self.is_coupled else "iocf"
@@ -156,7 +156,7 @@ class Gru(Cell):
 
     gates = "zrh"
     states = 1
-    functions = ("sigmoid", "tanh")
+    functions = ("Sigmoid", "Tanh")
 
     def is_apart(self, letter: str) -> bool:
         return self.is_linear and letter == "h"
@@ -194,7 +194,7 @@ class Rnn(Cell):
 
     gates = "h"
     states = 1
-    functions = ("tanh",)
+    functions = ("Tanh",)
 
     def step(self, builder: CellBuilder, given: StepInputs, backwards: bool) -> tuple[str, ...]:
         return (self.apply(builder, 0, self.product(builder, given, "h")),)

@@ -77,8 +77,10 @@ def split_steps(node: NodeReader, value: str) -> tuple[Steps, ...]:
     return tuple(found)
 
 
-def join_steps(node: NodeReader, rows: Sequence[tuple[Steps, ...]]) -> str:
-    """The rows of all steps and directions, [steps, directions, ...]."""
+def join_steps(node: NodeReader, rows: Sequence[tuple[Steps, ...]], shape: tuple[int, ...]) -> str:
+    """The rows of all steps and directions, [steps, directions, ...]; `shape` is that of a step."""
+    if not rows[0]:
+        return zeros(node, node.type(0).dtype, (0, *shape))
     wholes = []
     for several in zip(*rows, strict=True):
         arrays = [one.arrays[n] for n in range(len(several[0].arrays)) for one in several]
@@ -100,9 +102,10 @@ def run_direction(
     given: DirectionInputs,
     steps: tuple[Steps, ...],
     masks: tuple[Steps, ...],
+    collects: bool,
 ) -> DirectionResult:
     """One direction. steps: of the input; masks: whether a step is one of its sequence, where
-    sequences have lengths.
+    sequences have lengths; collects: whether the rows of h are asked for.
     """
     states, rows = given.states, list[Steps]()
     numbers = range(len(steps))
@@ -113,7 +116,9 @@ def run_direction(
             for weight, bias in zip(given.weights, given.biases, strict=True)
         )
         inside = masks[number].arrays if masks else ()
-        loop = _LoopOver(node, cell, given, len(steps[number].arrays), steps[number].count)
+        loop = _LoopOver(
+            node, cell, given, len(steps[number].arrays), steps[number].count, collects
+        )
         states, made = loop.run(states, inputs, inside)
         rows.append(Steps(made, steps[number].count))
     return DirectionResult(tuple(reversed(rows) if given.reverse else rows), states)
@@ -131,13 +136,14 @@ def _input_product(node: NodeReader, x: str, weight: str, bias: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _LoopOver:
-    """A loop over `count` iterations of `steps` steps each."""
+    """A loop over `count` iterations of `steps` steps each. collects: whether it gives the rows."""
 
     node: NodeReader
     cell: Cell
     given: DirectionInputs
     steps: int
     count: int
+    collects: bool
 
     def run(
         self, states: tuple[str, ...], rows: tuple[str, ...], masks: tuple[str, ...]
@@ -167,7 +173,7 @@ class _LoopOver:
             if masks:
                 later, made[number] = _masked(builder, inside[number], later, carried)
             carried = later
-        outputs = (*carried, *(made[number] for number in order))
+        outputs = (*carried, *(made[number] for number in order if self.collects))
         graph = make_graph(body.name, body.inputs, outputs, body.nodes, body.constants)
         backwards = self.given.reverse
         op = Loop(
@@ -175,7 +181,7 @@ class _LoopOver:
             len(states),
             self.count,
             rows=(backwards,) * (len(rows) + len(masks)),
-            collected=(backwards,) * self.steps,
+            collected=(backwards,) * (self.steps if self.collects else 0),
         )
         names = tuple(outer.fresh(f"{body.name}.{n}") for n in range(len(outputs)))
         inputs = (*states, *rows, *masks, *captured)

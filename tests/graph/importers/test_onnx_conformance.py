@@ -109,3 +109,17 @@ def test_every_case_of_branches_and_loops_is_right_as_an_engine() -> None:
         assert compile(graph, cache=False).verify()
     assert found["Scan"] >= 15
     assert found["If"] >= 1
+
+
+@pytest.mark.slow
+def test_every_case_of_recurrent_operators_is_right_as_an_engine() -> None:
+    found: Counter[str] = Counter()
+    for case in load_cases():
+        kinds = {node.op_type for node in case.model.graph.node} & {"LSTM", "GRU", "RNN"}
+        if not kinds:
+            continue
+        graph = import_onnx(case.model)
+        found.update(kinds)
+        check(case, graph)
+        assert compile(graph, cache=False).verify()
+    assert found == {"LSTM": 8, "GRU": 8, "RNN": 8}

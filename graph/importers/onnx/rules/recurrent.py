@@ -9,7 +9,6 @@ import numpy as np
 
 from .....tir.sizes import closed
 from ....errors import ModelError
-from ....ir.ir import check_sizes_known
 from ....ops.arithmetic import Add
 from ....ops.elementwise import Elementwise
 from ....ops.logic import Less
@@ -67,18 +66,17 @@ def _recurrent(
     make: Callable[[tuple[Elementwise, ...], float | None], Cell],
 ) -> Result:
     """The operator, direction by direction, and its outputs of both."""
-    check_sizes_known(node.title, node.builder.inputs)
     reverse = _reverse(node)
     sizes = _checked(node, kind, len(reverse))
     activations, limit = _activations(node, kind, len(reverse)), _limit(node)
     batch_first = _is_batch_first(node)
     x = node.emit(Transpose(_SWAPPED), node.value(_X)) if batch_first else node.value(_X)
     steps, masks = split_steps(node, x), _masks(node, sizes)
-    found = []
+    found, collects = [], bool(node.proto.output[0])
     for number, backwards in enumerate(reverse):
         cell = make(activations[number], limit)
         given = _direction(node, cell, number, backwards, sizes, batch_first)
-        found.append(run_direction(node, cell, given, steps, masks))
+        found.append(run_direction(node, cell, given, steps, masks, collects))
     return Several(tuple(_outputs(node, kind, found, sizes, batch_first)))
 
 
@@ -99,18 +97,18 @@ def _is_batch_first(node: NodeReader) -> bool:
 
 def _checked(node: NodeReader, kind: type[Cell], directions: int) -> _Sizes:
     """The sizes, where those of all inputs fit each other. Raises: ModelError."""
-    x, w, gates = node.type(_X), node.type(_W), len(kind.gates)
-    if x.rank != 3 or w.rank != 3 or not x.is_float:
+    x, w, r = (node.type(position) for position in (_X, _W, _R))
+    if {x.rank, w.rank, r.rank} != {3} or not x.is_float:
         raise ModelError(
-            f"model: {node.title} has the inputs X, {x}, and W, {w}; expected floating-point "
-            "numbers with three axes.",
+            f"model: {node.title} has the inputs X, {x}, W, {w}, and R, {r}; expected "
+            "floating-point numbers with three axes.",
             code="onnx-recurrent-rank",
         )
     first, second, inputs = x.shape
     steps, batch = (second, first) if _is_batch_first(node) else (first, second)
-    hidden = node.integer("hidden_size", closed(node.type(_R).shape[-1]))
+    hidden = node.integer("hidden_size", closed(r.shape[-1]))
     sizes = _Sizes(*map(closed, (steps, batch, inputs)), hidden, directions)
-    for position, shape in _shapes(node, sizes, gates).items():
+    for position, shape in _shapes(node, sizes, len(kind.gates)).items():
         dtype = "int32" if position == _LENGTHS else x.dtype
         if node.has(position) and node.type(position) != TensorType(dtype, shape):
             raise ModelError(
@@ -146,12 +144,13 @@ def _activations(
     node: NodeReader, kind: type[Cell], directions: int
 ) -> tuple[tuple[Elementwise, ...], ...]:
     """The activations of each direction. Raises: NotSupported, ModelError."""
-    letters = len(kind.functions)
-    names = [name.lower() for name in node.texts("activations")] or [*kind.functions] * directions
-    if unknown := [name for name in names if name not in ACTIVATIONS]:
+    letters, spellings = len(kind.functions), {name.lower(): name for name in ACTIVATIONS}
+    given = node.texts("activations") or kind.functions * directions
+    if unknown := [name for name in given if name.lower() not in spellings]:
         raise NotSupported(
             f"activation '{unknown[0]}' is not known; known are {', '.join(ACTIVATIONS)}"
         )
+    names = [spellings[name.lower()] for name in given]
     taken = [sum(ACTIVATIONS[name][1] > n for name in names) for n in range(2)]
     lists = [node.reals(name) if node.given(name) else () for name in _PARAMETERS]
     if len(names) != letters * directions:
@@ -248,21 +247,19 @@ def _outputs(
     batch_first: bool,
 ) -> list[Application]:
     """Y, Y_h and Y_c, as far as the node gives them."""
-    names = [*node.proto.output[: 1 + kind.states], ""]
     made: list[Application] = []
-    for number, name in enumerate(names[:-1]):
+    for number, name in enumerate(node.proto.output[: 1 + kind.states]):
         if not name:
             made.append((Identity(), (node.value(_X),)))  # nobody asks for it
         elif number == 0:
-            whole = join_steps(node, [one.rows for one in found])
-            op = Transpose((2, 0, 1, 3)) if batch_first else Identity()
-            made.append((op, (whole,)))
+            shape = (len(found), sizes.batch, sizes.hidden)
+            whole = join_steps(node, [one.rows for one in found], shape)
+            made.append((Transpose((2, 0, 1, 3)) if batch_first else Identity(), (whole,)))
         else:
-            axis = 1 if batch_first else 0
-            shape = [sizes.batch, sizes.hidden]
-            shape.insert(axis, 1)
-            last = [node.emit(Reshape(tuple(shape)), one.states[number - 1]) for one in found]
-            made.append((Concat(axis), tuple(last)))
+            axis, shape = int(batch_first), (sizes.batch, sizes.hidden)
+            alone = Reshape((*shape[:axis], 1, *shape[axis:]))
+            last = tuple(node.emit(alone, one.states[number - 1]) for one in found)
+            made.append((Concat(axis), last))
     return made
 
 
