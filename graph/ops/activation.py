@@ -1,4 +1,4 @@
-"""Activations: Relu, LeakyRelu, ThresholdedRelu, Elu, Affine, HardSigmoid, Sigmoid, ScaledTanh,
+"""Activations: Relu, LeakyRelu, ThresholdedRelu, Elu, AffineFunction, HardSigmoid, Sigmoid, ScaledTanh,
 Softsign, Softplus, Gelu.
 
 HardSwish is x times a HardSigmoid.
@@ -93,7 +93,7 @@ class Elu(Elementwise):
 
 
 @dataclass(frozen=True, slots=True)
-class Affine(Elementwise):
+class AffineFunction(Elementwise):
     """alpha * x + beta."""
 
     alpha: float = 1.0

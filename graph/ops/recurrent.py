@@ -55,42 +55,43 @@ class LstmCell(Operator):
         def apply(op: Elementwise, x: Floats) -> Floats:
             return cast(Floats, op.reference(x)[0])
 
-        def clip(x: Floats, limit: float) -> Floats:
-            return cast(Floats, np.clip(x, x.dtype.type(-limit), x.dtype.type(limit)))
+        def gate(op: Elementwise, x: Floats) -> Floats:
+            if self.limit is not None:
+                x = cast(Floats, np.clip(x, x.dtype.type(-self.limit), x.dtype.type(self.limit)))
+            return apply(op, x)
 
-        values = [cast(Floats, array) for array in arrays]
-        return self._step(values, apply, clip)
+        return self._step([cast(Floats, array) for array in arrays], gate, apply)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         def apply(op: Elementwise, x: Expr) -> Expr:
             return op.element(x)
 
-        def clip(x: Expr, limit: float) -> Expr:
-            return te.minimum(te.maximum(x, te.const(-limit, x.dtype)), te.const(limit, x.dtype))
+        def gate(op: Elementwise, x: Expr) -> Expr:
+            if self.limit is not None:
+                x = te.maximum(x, te.const(-self.limit, x.dtype))
+                x = te.minimum(x, te.const(self.limit, x.dtype))
+            return apply(op, x)
 
         def element(*i: Expr) -> tuple[Expr, Expr]:
-            return self._step([broadcast_read(tensor, i) for tensor in tensors], apply, clip)
+            return self._step([broadcast_read(tensor, i) for tensor in tensors], gate, apply)
 
         return te.compute(shape_of(tensors[0]), element, name=(f"{name}_h", f"{name}_c"))
 
     def _step(
         self,
         values: Sequence[_Value],
+        gate: Callable[[Elementwise, _Value], _Value],
         apply: Callable[[Elementwise, _Value], _Value],
-        clip: Callable[[_Value, float], _Value],
     ) -> tuple[_Value, _Value]:
-        """h' and c'."""
+        """h' and c'. gate: a function of what is cut at the limit; apply: of what is not."""
         c, i, o, g, *rest = values
-        forget = None if self.is_coupled else rest.pop(0)
-
-        def gate(
-            op: Elementwise, x: _Value, peephole: int | None = None, seen: _Value = c
-        ) -> _Value:
-            if peephole is not None and self.has_peepholes:
-                x = x + rest[peephole] * seen
-            return apply(op, x if self.limit is None else clip(x, self.limit))
-
-        taken = gate(self.f, i, 0)
-        kept = 1.0 - taken if forget is None else gate(self.f, forget, 2)
+        f = None if self.is_coupled else rest.pop(0)
+        if self.has_peepholes:
+            i = i + rest[0] * c
+            f = None if f is None else f + rest[2] * c
+        taken = gate(self.f, i)
+        kept = 1.0 - taken if f is None else gate(self.f, f)
         later = kept * c + taken * gate(self.g, g)
-        return gate(self.f, o, 1, later) * apply(self.h, later), later
+        if self.has_peepholes:
+            o = o + rest[1] * later
+        return gate(self.f, o) * apply(self.h, later), later

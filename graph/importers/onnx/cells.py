@@ -28,7 +28,7 @@ from ...types import Splat
 _PRODUCT = Gemm(trans_b=True)
 # with how many of alpha and beta each is made
 ACTIVATIONS: dict[str, tuple[Callable[..., Elementwise], int]] = {
-    "Affine": (activation.Affine, 2),
+    "Affine": (activation.AffineFunction, 2),
     "Elu": (activation.Elu, 1),
     "HardSigmoid": (activation.HardSigmoid, 2),
     "LeakyRelu": (activation.LeakyRelu, 1),
