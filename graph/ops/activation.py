@@ -1,5 +1,5 @@
-"""Activations: Relu, LeakyRelu, ThresholdedRelu, Elu, AffineFunction, HardSigmoid, Sigmoid, ScaledTanh,
-Softsign, Softplus, Gelu.
+"""Activations: Relu, LeakyRelu, ThresholdedRelu, Elu, AffineFunction, HardSigmoid, ScaledTanh,
+Softsign, Sigmoid, Softplus, Gelu.
 
 HardSwish is x times a HardSigmoid.
 """

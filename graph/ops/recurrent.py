@@ -84,14 +84,13 @@ class LstmCell(Operator):
         apply: Callable[[Elementwise, _Value], _Value],
     ) -> tuple[_Value, _Value]:
         """h' and c'. gate: a function of what is cut at the limit; apply: of what is not."""
-        c, i, o, g, *rest = values
-        f = None if self.is_coupled else rest.pop(0)
-        if self.has_peepholes:
-            i = i + rest[0] * c
-            f = None if f is None else f + rest[2] * c
-        taken = gate(self.f, i)
-        kept = 1.0 - taken if f is None else gate(self.f, f)
+        c, i, o, g = values[0], values[1], values[2], values[3]
+        peepholes = values[4 if self.is_coupled else 5 :]
+        taken = gate(self.f, i + peepholes[0] * c if peepholes else i)
+        if self.is_coupled:
+            kept = 1.0 - taken
+        else:
+            kept = gate(self.f, values[4] + peepholes[2] * c if peepholes else values[4])
         later = kept * c + taken * gate(self.g, g)
-        if self.has_peepholes:
-            o = o + rest[1] * later
-        return gate(self.f, o) * apply(self.h, later), later
+        shown = gate(self.f, o + peepholes[1] * later if peepholes else o)
+        return shown * apply(self.h, later), later

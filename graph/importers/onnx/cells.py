@@ -141,7 +141,8 @@ class Lstm(Cell):
         order = reversed(taken) if backwards else taken
         made = {letter: self.product(builder, given, letter) for letter in order}
         peepholes = given.others[: len(taken) - 1]
-        op = LstmCell(*self.activations, self.limit, self.is_coupled, bool(peepholes))
+        f, g, h = self.activations
+        op = LstmCell(f, g, h, self.limit, self.is_coupled, bool(peepholes))
         inputs = (given.states[1], *(made[letter] for letter in taken), *peepholes)
         names = (builder.graph.fresh("h"), builder.graph.fresh("c"))
         builder.graph.add_node(GraphNode(op, inputs, names, builder.label))

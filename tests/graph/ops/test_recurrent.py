@@ -1,4 +1,4 @@
-"""What the cell of an LSTM refuses; its values are in the tests of all operators and of the rule."""
+"""What the cell of an LSTM refuses. Its values: tests of all operators, and of the import rule."""
 
 from __future__ import annotations
 

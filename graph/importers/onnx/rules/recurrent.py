@@ -107,7 +107,7 @@ def _checked(node: NodeReader, kind: type[Cell], directions: int) -> _Sizes:
     first, second, inputs = x.shape
     steps, batch = (second, first) if _is_batch_first(node) else (first, second)
     hidden = node.integer("hidden_size", closed(r.shape[-1]))
-    sizes = _Sizes(*map(closed, (steps, batch, inputs)), hidden, directions)
+    sizes = _Sizes(closed(steps), closed(batch), closed(inputs), hidden, directions)
     for position, shape in _shapes(node, sizes, len(kind.gates)).items():
         dtype = "int32" if position == _LENGTHS else x.dtype
         if node.has(position) and node.type(position) != TensorType(dtype, shape):
@@ -187,7 +187,7 @@ def _masks(node: NodeReader, sizes: _Sizes) -> tuple[Steps, ...]:
     if not node.has(_LENGTHS):
         return ()
     lengths = node.builder.constants.get(node.value(_LENGTHS))
-    if lengths is not None and (array_of(lengths) >= sizes.steps).all():
+    if lengths is not None and np.greater_equal(array_of(lengths), sizes.steps).all():
         return ()
     name = node.builder.fresh(f"{node_name(node.proto)}.steps")
     numbers = np.arange(sizes.steps, dtype=np.int32).reshape(-1, 1, 1)
@@ -256,8 +256,8 @@ def _outputs(
             whole = join_steps(node, [one.rows for one in found], shape)
             made.append((Transpose((2, 0, 1, 3)) if batch_first else Identity(), (whole,)))
         else:
-            axis, shape = int(batch_first), (sizes.batch, sizes.hidden)
-            alone = Reshape((*shape[:axis], 1, *shape[axis:]))
+            axis, state = int(batch_first), (sizes.batch, sizes.hidden)
+            alone = Reshape((*state[:axis], 1, *state[axis:]))
             last = tuple(node.emit(alone, one.states[number - 1]) for one in found)
             made.append((Concat(axis), last))
     return made
