@@ -237,7 +237,7 @@ def _panels_first(
     if has_open_rows(found) or streams(found, target):
         return True
     few = _data_bytes(found) <= target.l1_bytes and sch.extent(panel) >= most_rows
-    return few and not found.batch
+    return few and not (found.batch or is_grouped(found))
 
 
 def _data_bytes(found: Contraction) -> int:
