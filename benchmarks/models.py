@@ -1,5 +1,5 @@
-"""Whole models against peers, in the same rounds: the onnx wheel's light models with seeded random
-weights, and the files in the folder that TILEWRIGHT_MODELS names.
+"""Whole models against peers, in the same rounds: the onnx wheel's light models and recurrent ones
+with seeded random weights, and the files in the folder that TILEWRIGHT_MODELS names.
 
     python -m benchmarks.models [NAME ...] [--threads 1,2] [--rounds 7] [--nodes 10] [--no-cold]
         [--torch] [--logs FOLDER] [--write]

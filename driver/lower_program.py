@@ -158,7 +158,8 @@ class _Joined:
         self._kernel_of = kernel_of
         self._constants = list(program.constants)
         self._taken = {tensor.name for tensor in program.constants}
-        self._prepared: dict[tuple[str, tuple[Slice, ...]], dict[str, Slice]] = {}
+        self._keys: dict[str, str] = {}  # of what prepares, by name: its workload key
+        self._prepared: dict[tuple[str, tuple[Slice, ...]], tuple[Slice, ...]] = {}
         self._prepare: list[Launch] = []
 
     def program(self) -> Program:
@@ -190,12 +191,22 @@ class _Joined:
         return replace(step, function=name, arguments=arguments, sizes=sizes)
 
     def _prepared_for(self, prepare: PrimFunc, slices: Mapping[str, Slice]) -> dict[str, Slice]:
-        """The prepared constants of a launch, by parameter name; shared where the same function
-        prepares the same constants.
+        """The prepared constants of a launch, by parameter name; shared where the same is prepared
+        of the same constants, for whichever kernel.
         """
         read = tuple(slices[p.name] for p in prepare.parameters if p.role != "output")
-        if (prepare.name, read) in self._prepared:
-            return self._prepared[prepare.name, read]
+        if prepare.name not in self._keys:
+            self._keys[prepare.name] = workload_key(prepare)
+        key = (self._keys[prepare.name], read)
+        if key not in self._prepared:
+            self._prepared[key] = self._made(prepare, read, slices)
+        names = (buffer.name for buffer in prepare.outputs)
+        return dict(zip(names, self._prepared[key], strict=True))
+
+    def _made(
+        self, prepare: PrimFunc, read: tuple[Slice, ...], slices: Mapping[str, Slice]
+    ) -> tuple[Slice, ...]:
+        """New constants that `prepare` computes of those that it reads."""
         made: dict[str, Slice] = {}
         # a table of indices, say, reads no constant
         owner = self._constants[read[0].position].name if read else prepare.name
@@ -205,8 +216,7 @@ class _Joined:
             self._constants.append(ProgramTensor(name, buffer.type, buffer.shape))
         arguments = [(made.get(p.name) or slices[p.name]) for p in prepare.parameters]
         self._prepare.append(Launch(prepare.name, tuple(arguments)))
-        self._prepared[prepare.name, read] = made
-        return made
+        return tuple(made.values())
 
     def _fresh(self, wanted: str) -> str:
         name, number = wanted, 0

@@ -1,5 +1,5 @@
-"""Models by name: the light ones of the onnx wheel, and those that torch.onnx wrote, from the
-folder that TILEWRIGHT_MODELS names.
+"""Models by name: the light ones of the onnx wheel, recurrent ones, and those that torch.onnx
+wrote, from the folder that TILEWRIGHT_MODELS names.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from tilewright.runtime.model.verification import random_inputs
 from tilewright.tir.errors import known_names
 from tilewright.tir.sizes import closed_shape
 
+from .recurrent import RECURRENT, recurrent_model
+
 FOLDER = Path(os.environ.get("TILEWRIGHT_MODELS", "/nowhere"))
 EXPORTED = tuple(sorted(path.stem for path in FOLDER.glob("*.onnx")))
-NAMES = (*LIGHT_MODELS, *EXPORTED)
+NAMES = (*LIGHT_MODELS, *RECURRENT, *EXPORTED)
 
 
 def one_of(names: Collection[str]) -> Callable[[str], str]:
@@ -40,6 +42,8 @@ def one_of(names: Collection[str]) -> Callable[[str], str]:
 
 def sample_of(name: str) -> SampleModel:
     """A model with one input for each of its own; integers among them are 0 and 1."""
+    if name in RECURRENT:
+        return recurrent_model(name)
     if name not in EXPORTED:
         return random_model(name)
     model = onnx.load(FOLDER / f"{name}.onnx")
@@ -57,5 +61,5 @@ def file_of(name: str, folder: Path) -> Path:
     if name in EXPORTED:
         return FOLDER / f"{name}.onnx"
     path = folder / f"{name}.onnx"
-    onnx.save(random_model(name).model, path)
+    onnx.save(sample_of(name).model, path)
     return path

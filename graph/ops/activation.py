@@ -1,6 +1,7 @@
-"""Activations: Relu, LeakyRelu, Sigmoid, Softplus, Gelu.
+"""Activations: Relu, LeakyRelu, ThresholdedRelu, Elu, AffineFunction, HardSigmoid, ScaledTanh,
+Softsign, Sigmoid, Softplus, Gelu.
 
-HardSigmoid and HardSwish are sums, products, Min and Max.
+HardSwish is x times a HardSigmoid.
 """
 
 from __future__ import annotations
@@ -52,6 +53,119 @@ class LeakyRelu(Elementwise):
     def element(self, *elements: Expr) -> Expr:
         (x,) = elements
         return te.select(x < 0, x * self.alpha, x)
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdedRelu(Elementwise):
+    """x where x is not below alpha, else 0."""
+
+    alpha: float = 1.0
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        return (np.where(x < self.alpha, np.zeros((), x.dtype), x),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return te.select(x < self.alpha, te.const(0, x.dtype), x)
+
+
+@dataclass(frozen=True, slots=True)
+class Elu(Elementwise):
+    """x where x is not negative, else alpha * (exp(x) - 1)."""
+
+    alpha: float = 1.0
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        with np.errstate(over="ignore"):  # of what is not taken
+            return (np.where(x < 0, (np.exp(x) - 1.0) * self.alpha, x),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return te.select(x < 0, (te.exp(x) - 1.0) * self.alpha, x)
+
+
+@dataclass(frozen=True, slots=True)
+class AffineFunction(Elementwise):
+    """alpha * x + beta."""
+
+    alpha: float = 1.0
+    beta: float = 0.0
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        return (x * self.alpha + self.beta,)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return x * self.alpha + self.beta
+
+
+@dataclass(frozen=True, slots=True)
+class HardSigmoid(Elementwise):
+    """min(max(alpha * x + beta, 0), 1)."""
+
+    alpha: float = 0.2
+    beta: float = 0.5
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        zero, one = np.zeros((), x.dtype), np.ones((), x.dtype)
+        return (np.minimum(np.maximum(x * self.alpha + self.beta, zero), one),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        line = x * self.alpha + self.beta
+        return te.minimum(te.maximum(line, te.const(0, x.dtype)), te.const(1, x.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledTanh(Elementwise):
+    """alpha * tanh(beta * x)."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        return (np.tanh(x * self.beta) * self.alpha,)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return te.tanh(x * self.beta) * self.alpha
+
+
+@dataclass(frozen=True, slots=True)
+class Softsign(Elementwise):
+    """x / (1 + |x|)."""
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        with np.errstate(all="ignore"):
+            return (x / (np.absolute(x) + 1.0),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return x / (te.abs(x) + 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from tilewright.driver.lower_program import LoweredKernel, lower_program
 from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.expr import Expr
+from tilewright.tir.func import PrimFunc
 from tilewright.tir.program.evaluate import evaluate_program
 from tilewright.tir.program.program import Launch, Program, ProgramTensor
 from tilewright.tir.program.syncs import place_syncs, verify_program
@@ -39,6 +42,43 @@ def test_each_choice_of_constants_is_prepared_once() -> None:
     assert made.prepared == {2, 3}
     read = [launch.arguments[1].position for launch in made.launches if launch.function == "mm1"]
     assert read == [2, 3, 2]
+
+
+def product(name: str, last: Callable[[Expr], Expr]) -> PrimFunc:
+    """What a function makes of the elements of a product with weights."""
+    x = te.placeholder((N, K), "float32", name="X")
+    weights = te.placeholder((K, 64), "float32", name="W", constant=True)
+    k = te.reduce_axis(K, name="k")
+    y = te.compute((N, 64), lambda i, j: te.sum(x[i, k] * weights[k, j], axis=k), name="P")
+    return te.func(
+        x, weights, te.compute((N, 64), lambda i, j: last(y[i, j]), name=name), name=name
+    )
+
+
+def test_kernels_share_what_they_prepare_of_a_constant_in_the_same_way() -> None:
+    functions = (product("plain", lambda x: x + 1.0), product("curved", te.tanh))
+    source = ProgramTensor("x", FLOAT32, (N, K))
+    results = tuple(ProgramTensor(name, FLOAT32, (N, 64)) for name in ("y", "z"))
+    weights = tuple(ProgramTensor(name, FLOAT32, (K, 64)) for name in ("w", "v"))
+    launches = tuple(
+        Launch(
+            function.name,
+            (
+                piece("input", 0, (N, K)),
+                piece("constant", constant, (K, 64)),
+                piece("output", number, (N, 64)),
+            ),
+            function.name,
+        )
+        for number, function in enumerate(functions)
+        for constant in (0, 1)
+    )
+    program = Program("shared", (source,), results, weights, functions, launches, 0)
+    made = lower_program(place_syncs(program), TARGET).program
+    verify_program(made)
+    assert [launch.function for launch in made.prepare] == ["plain.prepare"] * 2
+    assert [tensor.name for tensor in made.constants] == ["w", "v", "w.W_packed", "v.W_packed"]
+    assert [launch.arguments[1].position for launch in made.launches] == [2, 3, 2, 3]
 
 
 def test_a_table_that_depends_on_nothing_is_prepared_too() -> None:

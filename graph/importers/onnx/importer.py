@@ -392,7 +392,7 @@ class _GraphReader:
         tensors = self.model.tensors
         bounds = self.model.bounds if self.outer is None else {}
         reader = NodeReader(proto, version, self.builder, tensors, self, self.walks, bounds)
-        if not proto.output or not proto.output[0]:
+        if not any(proto.output[: rule.outputs]):
             raise ModelError(f"model: {reader.title} has no output.", code="onnx-no-output")
         try:
             result = rule.build(reader)

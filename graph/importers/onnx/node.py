@@ -34,6 +34,7 @@ KINDS = {
     "real": AttributeProto.FLOAT,
     "reals": AttributeProto.FLOATS,
     "text": AttributeProto.STRING,
+    "texts": AttributeProto.STRINGS,
     "tensor": AttributeProto.TENSOR,
     "graph": AttributeProto.GRAPH,
 }
@@ -267,6 +268,11 @@ class NodeReader:
         """An attribute that is a string."""
         found = self._find(name, "text", False)
         return found.s.decode("utf-8", "replace") if found is not None else default
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """An attribute that is a list of strings, empty where the node has none."""
+        found = self._find(name, "texts", False)
+        return tuple(s.decode("utf-8", "replace") for s in found.strings) if found else ()
 
     def tensor(self, name: str) -> Array:
         """An attribute that is a tensor."""

@@ -227,12 +227,22 @@ def _panels_first(
     sch: Schedule, found: Contraction, rows: Sequence[LoopRef], panel: LoopRef, target: CpuTarget
 ) -> bool:
     """Whether the loop over panels stands outside: where all weights together do not stay in the
-    level-2 cache, and where a call may have few rows, so that threads share out columns then.
+    level-2 cache; where the data of all rows stay in the first one, so that each panel is read
+    once; and where a call may have few rows, so that threads share out columns then.
     """
     most_rows = max((sch.extent(row) for row in rows), default=1)
     if most_rows < target.threads or sch.extent(panel) < target.threads:
         return sch.extent(panel) >= most_rows
-    return may_have_few_rows(found) or streams(found, target)
+    if may_have_few_rows(found) or streams(found, target):
+        return True
+    few = _data_bytes(found) <= target.l1_bytes and sch.extent(panel) >= most_rows
+    return few and not (found.batch or is_grouped(found))
+
+
+def _data_bytes(found: Contraction) -> int:
+    """Bytes of the data of all rows, for each step of the sum."""
+    rows = math.prod(axis.extent for axis in found.rows)
+    return rows * found.steps * found.data.buffer.type.bytes
 
 
 def rows_in_block(found: Contraction, tile: Tile, target: CpuTarget) -> int:

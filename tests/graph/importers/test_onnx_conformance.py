@@ -138,3 +138,17 @@ def test_every_case_whose_data_decide_sizes_is_right_as_an_engine() -> None:
     assert found["NonMaxSuppression"] >= 10
     assert found["TopK"] >= 6
     assert min(found["NonZero"], found["Compress"], found["Unique"], found["Range"]) >= 1
+
+
+@pytest.mark.slow
+def test_every_case_of_recurrent_operators_is_right_as_an_engine() -> None:
+    found: Counter[str] = Counter()
+    for case in load_cases():
+        kinds = {node.op_type for node in case.model.graph.node} & {"LSTM", "GRU", "RNN"}
+        if not kinds:
+            continue
+        graph = import_onnx(case.model)
+        found.update(kinds)
+        check(case, graph)
+        assert compile(graph, cache=False).verify()
+    assert min(found[kind] for kind in ("LSTM", "GRU", "RNN")) >= 6

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.graph.ops.activation import Elu, Sigmoid, Softsign
 from tilewright.graph.ops.attention import Attention
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.data_size import DataSize, SizeWithin
 from tilewright.graph.ops.elementwise import Elementwise
 from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts
-from tilewright.graph.ops.functions import Cast
+from tilewright.graph.ops.functions import Cast, Tanh
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
 from tilewright.graph.ops.logic import Where
@@ -24,6 +25,7 @@ from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
 from tilewright.graph.ops.quantization import DynamicQuantizeLinear
 from tilewright.graph.ops.ranges import RangeLength, RangeValues
 from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
+from tilewright.graph.ops.recurrent import LstmCell
 from tilewright.graph.ops.reduction import (
     ReduceMax,
     ReduceMean,
@@ -115,6 +117,11 @@ def _others() -> tuple[Sample, ...]:
         (GatherND(1), (x, np.array([[1], [2]]))),
         (Gemm(0.5, 2.0, False, True), (rows, numbers(7, 5), numbers(7))),
         (MatMul(), (x, numbers(4, 3))),
+        (LstmCell(Sigmoid(), Tanh(), Tanh()), tuple(numbers(6, 5) / 9 for _ in range(5))),
+        (
+            LstmCell(Elu(), Tanh(), Softsign(), 0.5, True, True),
+            tuple(numbers(*shape) / 9 for shape in ((6, 5), (6, 5), (6, 5), (6, 5), (5,), (5,))),
+        ),
         (Identity(), (x,)),
         (Reshape((4, 6)), (x,)),
         (Transpose((1, 0, 2)), (x,)),

@@ -33,6 +33,9 @@ CASES = [
     *(Case("HardSigmoid", (x,), {}, (7, 22)) for x in INPUTS),
     Case("HardSigmoid", (SPECIAL,), {"alpha": 0.5, "beta": 0.25}, (22,)),
     *(Case("HardSwish", (x,), {}, (14, 22)) for x in INPUTS),
+    *(Case("Elu", (x,), {}, (7, 22)) for x in INPUTS),
+    Case("Elu", (SPECIAL,), {"alpha": 2.5}, (22,)),
+    *(Case("Softsign", (x,), {}, (7, 22)) for x in INPUTS if x.ndim),
     *(Case("Gelu", (x,), {}, (20,)) for x in INPUTS),
     *(Case("Gelu", (x,), {"approximate": "tanh"}, (20,)) for x in INPUTS),
 ]

@@ -32,6 +32,17 @@ def scheduled(rows: int, columns: int, inner: int) -> str:
     return str(default_schedule(matmul(rows, columns, inner, constant=True), AVX512))
 
 
+def test_a_panel_is_read_once_where_the_data_of_all_rows_stay_in_the_first_cache() -> None:
+    target = replace(AVX512, threads=2, l1_bytes=48 << 10, l2_bytes=2 << 20)
+    few, many = (
+        str(default_schedule(matmul(rows, 512, 512, constant=True), target)) for rows in (16, 64)
+    )
+    panels, rows = sizes(few, "j_0", "i_0")
+    assert panels > rows > 1
+    rows, panels = sizes(many, "i_0", "j_0")
+    assert panels > rows > 1
+
+
 @pytest.mark.parametrize("rows", [70, 135])
 def test_all_panels_pass_over_one_block_of_many_rows_before_the_next(rows: int) -> None:
     sch = check(matmul(rows, 100, 8, constant=True), SMALL)
