@@ -12,6 +12,7 @@ from typing import TypedDict
 from ..tir.json_reader import Json
 from .log.record import Trial
 from .search.strategies import DEFAULT
+from .sizes import GivenSizes
 from .space.space import RuleFunction
 
 DEFAULT_TRIALS = 64  # of each function
@@ -33,6 +34,7 @@ class TuneOptions:
     progress: Callable[[str], None] | None = None
     stop: Event | None = None
     events: Callable[[dict[str, Json]], None] | None = None
+    sizes: GivenSizes | None = None
 
     def trial_limit(self, functions: int) -> int | None:
         """The number of trials that ends a search for so many functions; None: no number does."""
@@ -56,3 +58,4 @@ class TuneArguments(TypedDict, total=False):
     progress: Callable[[str], None] | None
     stop: Event | None
     events: Callable[[dict[str, Json]], None] | None
+    sizes: GivenSizes | None

@@ -39,7 +39,9 @@ class TunedFunction:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds of the best trial."""
+        """Seconds of the best trial; where calls decide sizes, the geometric mean over those at
+        which it was timed.
+        """
         return self.choice.seconds
 
     @property
@@ -52,6 +54,8 @@ class TunedFunction:
         if self.seconds is not None and self.default_time is not None:
             text += f", default {seconds_text(self.default_time)}, {self.choice}"
         failed = sum(trial.outcome != "ok" for trial in self.history)
+        if self.best is not None and self.best.sizes:
+            text += f" (means of {', '.join(map(str, self.best.sizes))})"
         return f"{self.func.name}: {text}; {len(self.history)} trials, {failed} failed"
 
     def picture(self) -> Picture | None:

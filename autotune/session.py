@@ -28,6 +28,7 @@ from .places.executors import Elsewhere
 from .places.places import Here, Place
 from .result import TunedFunction, TuneResult
 from .run import Run
+from .sizes import sizes_to_time
 from .space.space import TuningSpace
 from .task import Task, open_log
 
@@ -58,10 +59,12 @@ class Session:
         self._writer: LogWriter | None = None
         self._unreported = deque[Trial]()
         self._clock = Clock()
-        spaces = [(TuningSpace(func, self.target, options.rule), count) for func, count in pairs]
+        sizes = sizes_to_time([func for func, _ in pairs], options.sizes)
+        spaces = [TuningSpace(func, self.target, options.rule) for func, _ in pairs]
+        how = (options.seed, self._keep, self._report, options.strategy)
         self._tasks = [
-            Task(space, count, options.seed, self._keep, self._report, options.strategy)
-            for space, count in spaces
+            Task(space, count, *how, sizes=values)
+            for space, (_, count), values in zip(spaces, pairs, sizes, strict=True)
         ]
 
     def search(self, on_resume: OnResume | None = None) -> TuneResult:
@@ -155,12 +158,11 @@ def _place(executor: Executor | str | None, progress: Callable[[str], None] | No
 def check_tunable(func: PrimFunc, target: Target) -> None:
     """Refuse a function that cannot be timed. Raises: TuneError, BuildError."""
     check_buildable(func, "tune")
-    tuner_of(target)
-    if func.dims:
-        names = ", ".join(f"'{dim.name}'" for dim in func.dims)
+    tuner = tuner_of(target)
+    if func.dims and tuner.device == "GPU":
         raise TuneError(
-            f"tune: the sizes {names} of '{func.name}' are decided by a call; expected numbers, "
-            "until trials can be timed at several sizes.",
-            code="tune-sizes",
+            f"tune: calls decide the sizes of '{func.name}'; expected numbers for '{target}': "
+            "candidates are timed at several sizes on a CPU alone.",
+            code="tune-gpu-sizes",
             hints=("tune the function of the sizes that matter most.",),
         )

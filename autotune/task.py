@@ -29,6 +29,7 @@ from .places.places import Place
 from .search.expected_improvement import NOTHING_LEFT, REPETITION, ExpectedImprovement
 from .search.sharing import expected_saving
 from .search.strategies import DEFAULT, make_strategy
+from .sizes import SizeValues
 from .space.decisions import GuidedWalk, decisions_of
 from .space.space import Candidate, TuningSpace
 
@@ -84,9 +85,11 @@ class Task:
         keep: Keep,
         report: Callable[[], None],
         strategy: str = DEFAULT,
+        sizes: tuple[SizeValues, ...] = (),
     ) -> None:
         """keep: writes trials to the log, all of them or none; report: tells others what was kept,
-        once it is part of the history; strategy: by name.
+        once it is part of the history; strategy: by name; sizes: at which candidates are timed,
+        where calls decide any.
         """
         self.space = space
         self.count = count
@@ -94,7 +97,8 @@ class Task:
         self.history: list[Trial] = []
         self.is_exhausted = False
         self.search = make_strategy(space, strategy, seed=seed)
-        self._subject = Subject(space.func, space.target, space.name, self.workload.key, seed)
+        key = self.workload.key
+        self._subject = Subject(space.func, space.target, space.name, key, seed, sizes)
         self._done: dict[str, Trial] = {}
         self._by_source: dict[str, Trial] = {}
         self._in_flight: dict[str, str] = {}  # trace -> source, of what is being measured
@@ -116,14 +120,17 @@ class Task:
         self.history = [
             trial
             for trial in known.trials
-            if trial.workload == self.workload.key and trial.conditions == here
+            if trial.workload == self.workload.key
+            and trial.conditions == here
+            and trial.timed_at == self._subject.sizes
         ]
         alone = [trial for trial in self.history if not trial.method.session]
         alone.sort(key=lambda trial: drift_of(trial) == 0)  # of a candidate the calm trial counts
         self._done = {_key(trial.trace): trial for trial in alone}
         self._by_source = {trial.source: trial for trial in alone if trial.source}
         self._improvement = None
-        early = similar_walks(self.workload, self.space.name, Setting.of(here), known)
+        setting = Setting.of(here, sizes=self._subject.sizes)
+        early = similar_walks(self.workload, self.space.name, setting, known)
         self.search = make_strategy(
             self.space, self._strategy, seed=self._subject.seed, early=early
         )

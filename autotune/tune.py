@@ -58,6 +58,9 @@ def tune(
     strategy: "evolutionary" (the default), "evolutionary-xgboost" (the extra `cost`) or "random".
     executor: whose workers measure instead of this machine: any executor of concurrent.futures, or
     "dask://HOST:PORT", a Dask scheduler. Schedules are still made here, for `target`.
+    sizes: numbers for the sizes that calls decide, [{"n": 1}, {"n": 64}], by the names of te.dim or
+    of a model's ranges: each candidate is checked and timed at all of them, and its time is the
+    geometric mean. Default: the least, the usual and the largest ones.
     callback: called with every trial. events: called with every event, a dictionary as
     autotune/events.schema.json has it. progress: called with a text that says what the search waits
     for. stop: ends the search once it is set, as Ctrl-C does; the result so far is returned.

@@ -20,6 +20,7 @@ from .log.file import Contents, contents, read_log
 from .log.record import Trial
 from .log.setting import Setting, by_setting, differences
 from .report.html import log_html
+from .sizes import SizeValues, sizes_text, usual_sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,10 +91,12 @@ class TuningLog:
         return self.advice(func, target).why
 
     def seconds(self, func: PrimFunc, target: Target) -> float | None:
-        """Seconds of the recommended schedule here, with cold constants; None: unknown."""
+        """Seconds of the recommended schedule here, with cold constants, at the usual sizes where
+        calls decide any; None: unknown.
+        """
         for group in self._groups(func, target):
             if group.is_here and (group.setting.cache == "cold" or not func.constants):
-                return group.best.seconds
+                return group.best.seconds_at(usual_sizes(func))
         return None
 
     def advice(self, func: PrimFunc, target: Target) -> Advice:
@@ -106,7 +109,7 @@ class TuningLog:
             except ScheduleError as error:  # the primitives have changed since
                 reason = f"its schedule can no longer be replayed: {error.message}"
                 continue
-            why = "; ".join(filter(None, (*group.differences, group.why)))
+            why = "; ".join(filter(None, (*group.differences, group.why, _elsewhere(group, func))))
             return Advice(schedule, origin, group.best, why)
         return Advice(None, DEFAULT, None, reason)
 
@@ -154,8 +157,9 @@ class TuningLog:
         known = self._trials.get(workload_key(func))
         if not known:
             return []
-        here = Setting.of(conditions(target), "cold")
-        return sorted(_usable(known, here), key=lambda group: _nearness(group, here), reverse=True)
+        here, usual = Setting.of(conditions(target), "cold"), usual_sizes(func)
+        groups = _usable(known, here)
+        return sorted(groups, key=lambda group: _nearness(group, here, usual), reverse=True)
 
 
 def _usable(known: list[Trial], here: Setting) -> Iterator[_SettingTrials]:
@@ -169,10 +173,19 @@ def _usable(known: list[Trial], here: Setting) -> Iterator[_SettingTrials]:
             yield _SettingTrials(setting, best, choice.state, why, len(trials), is_here, different)
 
 
-def _nearness(group: _SettingTrials, here: Setting) -> tuple[object, ...]:
+def _elsewhere(group: _SettingTrials, func: PrimFunc) -> str:
+    """That a schedule was not timed at the usual sizes; "" where it was, or calls decide none."""
+    usual, timed = usual_sizes(func), group.setting.sizes
+    if not usual or usual in timed:
+        return ""
+    return f"timed at {sizes_text(timed)}, not at the usual {sizes_text([usual])}"
+
+
+def _nearness(group: _SettingTrials, here: Setting, usual: SizeValues) -> tuple[object, ...]:
     setting = group.setting
     return (
         group.is_here,
+        usual in setting.sizes,
         setting.generator == here.generator,
         setting.cache == here.cache,
         setting.cpu == here.cpu,

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .arguments import add_json, add_verb, described_by, seconds, whole
-from .errors import MISMATCH, OK
+from .errors import MISMATCH, OK, UsageError
 from .text import bad, good, paragraph, table, working
 
 if TYPE_CHECKING:
     from ..driver.fuzz.session import Summary
+    from ..graph.fuzz.session import ModelSummary
     from .arguments import Verbs
 
 _EXAMPLES = """\
   tilewright fuzz --seconds 60
   tilewright fuzz --seconds 3600 --seed 7 --corpus found    keep failing cases in found/
   tilewright fuzz --seconds 10 --no-compile --json          interpreter and proof only
+  tilewright fuzz --models --seconds 600                    models with open sizes, branches, loops
 """
 _SHOWN_LINES = 12  # of a failure's message
 _SHOWN_RULES = 24
@@ -49,12 +52,19 @@ def add_parser(verbs: Verbs) -> None:
         help="where failing cases are written (default: tests/corpus of a clone, else none)",
     )
     parser.add_argument("--no-compile", action="store_true", help="compile and run no C")
+    parser.add_argument(
+        "--models",
+        action="store_true",
+        help="draw models instead: open sizes, branches and loops, each run at three random sizes",
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Fuzz until the time is over, or Ctrl-C."""
+    if arguments.models:
+        return _run_models(arguments)
     from ..driver.fuzz.session import fuzz  # start-up
     from ..runtime.toolchain.compilers import find_compiler
 
@@ -72,6 +82,63 @@ def run(arguments: argparse.Namespace) -> int:
         )
     print(json.dumps(_json(summary), indent=1) if arguments.json else _text(summary))
     return MISMATCH if summary.failures else OK
+
+
+def _run_models(arguments: argparse.Namespace) -> int:
+    """Fuzz with models. Raises: UsageError."""
+    if arguments.no_compile:
+        raise UsageError(
+            "fuzz: --models compiles what it draws, so --no-compile has no meaning with it.",
+            code="cli-fuzz-models",
+            hints=("leave one of both out.",),
+        )
+    from ..graph.fuzz.session import fuzz_models  # start-up
+    from ..runtime.toolchain.compilers import find_compiler
+
+    find_compiler()
+    with working("fuzzing models") as say:
+        summary = fuzz_models(
+            arguments.seconds,
+            seed=arguments.seed,
+            corpus=arguments.corpus,
+            progress=lambda now: say(
+                f"{now.cases} models, {len(now.failures)} failures, {now.seconds:.0f} s"
+            ),
+        )
+    if arguments.json:
+        plain = {
+            "seed": summary.seed,
+            "seconds": summary.seconds,
+            "cases": summary.cases,
+            "kinds": dict(summary.kinds),
+            "kernels": summary.kernels,
+            "interrupted": summary.interrupted,
+            "failures": [asdict(one) for one in summary.failures],
+        }
+        print(json.dumps(plain, indent=1, default=str))
+    else:
+        print(_said(summary))
+    return MISMATCH if summary.failures else OK
+
+
+def _said(summary: ModelSummary) -> str:
+    kinds = ", ".join(f"{count} with {kind}" for kind, count in sorted(summary.kinds.items()))
+    failures = [
+        f"model {one.seed} ({one.kind}, {one.nodes} nodes): {one.text}"
+        + (f"\nkept: {one.path}" if one.path else "\nnot kept: --corpus FOLDER keeps it")
+        for one in summary.failures
+    ]
+    return "\n".join(
+        [
+            paragraph(
+                "models",
+                f"{summary.cases} in {summary.seconds:.0f} s, seed {summary.seed}"
+                f"{', interrupted' if summary.interrupted else ''}: {kinds or 'none'}",
+            ),
+            paragraph("kernels", f"{summary.kernels}, all proved"),
+            paragraph("failures", *(failures or [good("none")])),
+        ]
+    )
 
 
 def clone_corpus() -> Path | None:

@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING
 
 from ..tir.output_file import writing
 from ..tir.text.display import printable
-from .arguments import add_json, add_model, add_verb, described_by, shapes_of, whole
+from .arguments import (
+    add_json,
+    add_model,
+    add_verb,
+    described_by,
+    shapes_of,
+    sizes_of,
+    whole,
+)
 from .errors import INTERRUPTED, OK, UsageError
 from .text import bad, duration_text, paragraph, shortened, table, working
 
@@ -34,6 +42,7 @@ _EXAMPLES = """\
   tilewright tune resnet50.onnx --log resnet50.jsonl --trials 500    goes on
   tilewright tune resnet50.onnx --log resnet50.jsonl --confirm       after Ctrl-C: no new trials
   tilewright log check resnet50.onnx --log resnet50.jsonl
+  tilewright tune bert.onnx --shapes seq:1-128-512 --log bert.jsonl --sizes seq:40 --sizes seq:200
   tilewright compile resnet50.onnx --log resnet50.jsonl
 """
 _SHOWN = 20  # functions
@@ -63,6 +72,14 @@ def add_parser(verbs: Verbs) -> None:
         type=duration,
         metavar="TIME",
         help="end after 90 (seconds), 20m or 8h; without a limit: 64 trials for each function",
+    )
+    parser.add_argument(
+        "--sizes",
+        action="append",
+        default=[],
+        metavar="NAME:SIZE",
+        help="where a model has ranges: time candidates at batch:3,seq:17; once for each choice "
+        "(default: the least, the usual and the largest sizes)",
     )
     parser.add_argument("--seed", type=whole, default=0, metavar="S", help="of the random points")
     parser.add_argument(
@@ -120,6 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         strategy=arguments.strategy,
         executor=arguments.executor,
+        sizes=[sizes_of([text]) for text in arguments.sizes] or None,
     )
     functions = {task.key: (task.func, task.places) for task in model.tasks}
     progress_table = ProgressTable.of(functions, model.latency)
@@ -226,7 +244,8 @@ def _text(result: TuneResult, model: ModelTasks, arguments: argparse.Namespace) 
     same = _same_arguments(arguments)
     undecided = sum(one.choice.state == "undecided" for one in result.awaiting)
     pending = len(result.awaiting) - undecided
-    confirm = f"tilewright tune {same} --confirm"
+    sizes = "".join(f" --sizes {text}" for text in arguments.sizes)
+    confirm = f"tilewright tune {same}{sizes} --confirm"
     if undecided:
         functions = f"{undecided} functions" if undecided > 1 else "one function"
         cause = f"the machine was busy during the confirmation of {functions}"
@@ -235,7 +254,7 @@ def _text(result: TuneResult, model: ModelTasks, arguments: argparse.Namespace) 
         functions = f"{pending} functions have" if pending > 1 else "one function has"
         text = f"{functions} candidates that are not confirmed yet"
         lines.append(paragraph("pending", text, confirm))
-    lines.append(paragraph("go on", f"tilewright tune {same}"))
+    lines.append(paragraph("go on", f"tilewright tune {same}{sizes}"))
     lines.append(paragraph("covered", f"tilewright log check {same}"))
     lines.append(paragraph("use", f"tilewright compile {same}"))
     return "\n".join(lines)
@@ -255,10 +274,14 @@ def _latencies(result: TuneResult, model: ModelTasks) -> tuple[float | None, flo
     """The latency of the model by its kernels, with the default schedules and with the best ones;
     None where it is unknown.
     """
+    from ..autotune.sizes import usual_sizes  # start-up
+
     pairs = list(zip(model.tasks, result.functions, strict=True))
-    default = {t.key: f.default_time for t, f in pairs if f.default_time is not None}
-    best = {t.key: f.seconds for t, f in pairs if f.seconds is not None}
-    return model.latency(default), model.latency(best)
+    usual = {task.key: usual_sizes(task.func) for task in model.tasks}
+    default = {t.key: f.choice.default_seconds_at(usual[t.key]) for t, f in pairs}
+    best = {t.key: f.choice.seconds_at(usual[t.key]) for t, f in pairs}
+    known = ({k: s for k, s in each.items() if s is not None} for each in (default, best))
+    return model.latency(next(known)), model.latency(next(known))
 
 
 def _latency(result: TuneResult, model: ModelTasks) -> str:

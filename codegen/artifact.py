@@ -10,7 +10,7 @@ thread_workspace_bytes` bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -110,8 +110,8 @@ class Written(HasParameters, Protocol):
         """What it was written for."""
 
     @property
-    def sizes(self) -> tuple[ToldSize, ...]:
-        """The sizes that a call decides."""
+    def sizes(self) -> tuple[ToldSize | int, ...]:
+        """The sizes that a call decides; numbers where they are known."""
 
     @property
     def prepare(self) -> HasParameters | None:
@@ -154,7 +154,19 @@ class Artifact:
     workspace_bytes: int = 0
     thread_workspace_bytes: int = 0
     prepare: Entry | None = None
-    sizes: tuple[ToldSize, ...] = ()
+    sizes: tuple[ToldSize | int, ...] = ()
+
+    def at(self, values: Sequence[int]) -> Artifact:
+        """The artifact where the sizes that a call decides are known, in their order."""
+        told = (size for size in self.sizes if isinstance(size, ToldSize))
+        known: dict[AnySize, int] = {
+            size_of(size.dim): value for size, value in zip(told, values, strict=True)
+        }
+        parameters = (
+            replace(p, shape=tuple(known.get(size, size) for size in p.shape))
+            for p in self.parameters
+        )
+        return replace(self, parameters=tuple(parameters), sizes=tuple(values))
 
     @property
     def run(self) -> Entry:

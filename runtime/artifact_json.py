@@ -9,7 +9,7 @@ from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import TypeVar
 
-from ..codegen.artifact import Artifact, Entry, Parameter
+from ..codegen.artifact import Artifact, Entry, Parameter, ToldSize
 from ..codegen.check_memory import check_memory
 from ..codegen.program_artifact import EmittedProgram, ProgramArtifact, Scratch, slices_of
 from ..tir.dtype import UINT64
@@ -26,6 +26,7 @@ from ..tir.program.sizes_json import (
     shape_from_json,
     shape_to_json,
 )
+from ..tir.sizes import AnySize, size_of
 from ..tir.target.gpu import GpuRates
 from ..tir.target.kinds import BUILT_IN, is_kind
 from ..tir.target.names import FEATURES, machines_of, names_gpu
@@ -116,27 +117,42 @@ def _scratch(data: Reader) -> Scratch:
 
 
 def kernel_to_json(artifact: Artifact) -> dict[str, Json]:
-    """A kernel's artifact, of a function whose sizes are numbers, without its text."""
+    """A kernel's artifact without its text."""
+    told = [size for size in artifact.sizes if isinstance(size, ToldSize)]
+    # whatever a size is made of, for a kernel it is one: dims with names of their own stand for it
+    dims = {one.dim: replace(one.dim, name=f"v{n}") for n, one in enumerate(told)}
+    named: dict[AnySize, AnySize] = {size_of(dim): size_of(own) for dim, own in dims.items()}
     return {
         "name": artifact.name,
         "target": dict(artifact.target.to_json()),
         "run": _entry_to_json(artifact.run),
         "prepare": None if artifact.prepare is None else _entry_to_json(artifact.prepare),
+        "dims": dims_to_json(dims.values()),
+        "told": [[one.parameter, one.axis] for one in told],
+        "shapes": [
+            shape_to_json(named.get(size, size) for size in p.shape) for p in artifact.parameters
+        ],
     }
 
 
 def kernel_from_json(data: Reader, source: str = "") -> Artifact:
     """The artifact that `kernel_to_json` wrote, with its text. Raises: IRError."""
-    run = _entry(data["run"])
+    run, dims = _entry(data["run"]), dims_from_json(data["dims"])
+    shapes = [shape_from_json(shape, dims) for shape in data["shapes"].items()]
+    told = [tuple(item.items(2)) for item in data["told"].items()]
     return Artifact(
         data["name"].text(),
         run.symbol,
         source,
         target_from_json(data["target"]),
-        run.parameters,
+        tuple(replace(p, shape=s) for p, s in zip(run.parameters, shapes, strict=True)),
         run.workspace_bytes,
         run.thread_workspace_bytes,
         data["prepare"].or_none(_entry),
+        tuple(
+            ToldSize(dim, parameter.or_none(Reader.integer), axis.integer())
+            for dim, (parameter, axis) in zip(dims.values(), told, strict=True)
+        ),
     )
 
 

@@ -23,6 +23,7 @@ from math import comb
 from statistics import median
 from typing import Literal
 
+from ..sizes import SizeValues
 from .disturbance import drift_of, note_of
 from .record import Trial
 
@@ -61,6 +62,14 @@ class ScheduleChoice:
     def default_seconds(self) -> float | None:
         """Seconds of the default schedule."""
         return None if self.default is None else self.default.seconds
+
+    def seconds_at(self, values: SizeValues) -> float | None:
+        """Seconds of the best trial at one choice of sizes; None where unknown."""
+        return None if self.best is None else self.best.seconds_at(values)
+
+    def default_seconds_at(self, values: SizeValues) -> float | None:
+        """Seconds of the default schedule at one choice of sizes; None where unknown."""
+        return None if self.default is None else self.default.seconds_at(values)
 
     @property
     def gain(self) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ..space.decisions import decisions_of
 from .file import Contents
-from .record import Trial
+from .record import Trial, sizes_to_json
 from .summary import UNNAMED
 
 Cell = str | int | float | bool | None
@@ -49,5 +49,6 @@ def flat(trial: Trial, names: Mapping[str, str]) -> Row:
         "rounds": how.rounds,
         "calibration_gflops": how.calibration,
         "samples": json.dumps(trial.samples),
+        "sizes": json.dumps(sizes_to_json(trial.sizes)),
         "text": trial.text,
     }

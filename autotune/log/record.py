@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Literal
 
 from ...runtime.machine.timing import seconds_text
@@ -22,6 +22,7 @@ from ...tir.func import PrimFunc
 from ...tir.json_reader import Json, Reader, parse_json
 from ...tir.text.canonical import canonical_print, workload_key
 from ..errors import RecordError
+from ..sizes import SizeValues
 
 SCHEMA = 1  # of a line; incremented when the meaning of a field changes
 LONGEST_LINE = 8 << 20  # bytes
@@ -40,6 +41,8 @@ _KEY = 64
 _LONGEST_TEXT = 1 << 16
 _LONGEST_FUNC = 1 << 22
 _MOST_SAMPLES = 1 << 12
+_MOST_SIZES = 1 << 10
+_MOST_DIMS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +102,37 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True)
+class SizeTimes:
+    """A candidate at one choice of the sizes that calls decide.
+
+    values: of the function's dims, in their order. calls: of the kernel, in each sample; samples:
+    seconds of a call, one for each round; none of a candidate that failed.
+    """
+
+    values: SizeValues
+    calls: int = 0
+    samples: tuple[float, ...] = ()
+
+    @property
+    def seconds(self) -> float | None:
+        """The median of the samples; None where nothing was timed."""
+        return median(self.samples) if self.samples else None
+
+    def __str__(self) -> str:
+        seconds = self.seconds
+        shown = "" if seconds is None else f": {seconds_text(seconds)}"
+        return f"{'x'.join(map(str, self.values))}{shown}"
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One candidate and the result of measuring it.
 
     workload: its key. rule: which rule made the schedule; is_default: whether all decisions are the
     rule's own. source: the first 16 digits of the SHA-256 of the code; empty where none was
     written. Another version may write other code for the same trace. samples: seconds of a call.
+    sizes: where calls decide sizes, at which ones it was timed; of each round `samples` then holds
+    the geometric mean over them, so that the ratio of two trials is the mean of their ratios.
     text: details of a failure, or notes about an unsteady machine. proof: the status of the proof.
     time: of its end, UTC, ISO 8601.
     """
@@ -121,6 +149,7 @@ class Trial:
     method: Method
     samples: tuple[float, ...]
     time: str
+    sizes: tuple[SizeTimes, ...] = ()
 
     def __str__(self) -> str:
         seconds = self.seconds
@@ -133,8 +162,24 @@ class Trial:
 
     @property
     def seconds(self) -> float | None:
-        """The median of the samples; None for a trial that failed."""
-        return median(self.samples) if self.outcome == "ok" and self.samples else None
+        """The median of the samples, at several sizes the geometric mean of their medians; None for
+        a trial that failed.
+        """
+        if self.outcome != "ok" or not self.samples:
+            return None
+        each = [one.seconds for one in self.sizes if one.seconds is not None]
+        return geometric_mean(each) if each else median(self.samples)
+
+    @property
+    def timed_at(self) -> tuple[SizeValues, ...]:
+        """The sizes at which it was to be timed; () where no call decides any."""
+        return tuple(one.values for one in self.sizes)
+
+    def seconds_at(self, values: SizeValues) -> float | None:
+        """Seconds at one choice of sizes, of a function without any at (); None where unknown."""
+        if not values and not self.sizes:
+            return self.seconds
+        return next((one.seconds for one in self.sizes if one.values == values), None)
 
     @property
     def decisions(self) -> tuple[object, ...]:
@@ -241,6 +286,7 @@ def _trial_json(trial: Trial) -> dict[str, Json]:
         },
         "source": trial.source,
         "trace": trace,
+        **({"sizes": sizes_to_json(trial.sizes)} if trial.sizes else {}),
     }
 
 
@@ -258,6 +304,27 @@ def _trial(body: Reader) -> Trial:
         method=_method(body["method"]),
         samples=tuple(map(_seconds, body["samples"].items(_MOST_SAMPLES))),
         time=body["time"].text(64),
+        sizes=sizes_from_json(body["sizes"]) if "sizes" in dict(body.fields()) else (),
+    )
+
+
+def sizes_to_json(sizes: Iterable[SizeTimes]) -> list[Json]:
+    """What was timed at each choice of sizes, as plain JSON values."""
+    return [
+        {"values": list(one.values), "calls": one.calls, "samples": list(one.samples)}
+        for one in sizes
+    ]
+
+
+def sizes_from_json(body: Reader) -> tuple[SizeTimes, ...]:
+    """What `sizes_to_json` wrote. Raises: IRError."""
+    return tuple(
+        SizeTimes(
+            tuple(value.integer() for value in one["values"].items(_MOST_DIMS)),
+            one["calls"].integer(),
+            tuple(map(_seconds, one["samples"].items(_MOST_SAMPLES))),
+        )
+        for one in body.items(_MOST_SIZES)
     )
 
 

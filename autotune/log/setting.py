@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ...tir.json_reader import Json
 from ...tir.target.names import names_gpu
+from ..sizes import SizeValues
 from .record import Conditions, Trial
 
 _INSTRUCTIONS = ("kind", "isa", "features")
@@ -26,7 +27,8 @@ class Setting:
     of the target, as text; threads: the number that it schedules for; machine: its other fields, as
     JSON; empty for a GPU, whose rates change prices and no time, and of which older records have
     the fields of a CPU. tool, compiler, flags: the code generator. cache: "cold" or "warm"; empty
-    where nothing was timed. driver: of a GPU.
+    where nothing was timed. driver: of a GPU. sizes: at which a function was timed, where calls
+    decide any.
     """
 
     cpu: str
@@ -38,9 +40,10 @@ class Setting:
     flags: tuple[str, ...]
     cache: str = ""
     driver: str = ""
+    sizes: tuple[SizeValues, ...] = ()
 
     @staticmethod
-    def of(conditions: Conditions, cache: str = "") -> Setting:
+    def of(conditions: Conditions, cache: str = "", sizes: tuple[SizeValues, ...] = ()) -> Setting:
         """The setting of a measurement."""
         fields = {name: conditions.target[name] for name in sorted(conditions.target)}
         threads = fields.pop("threads", 0)
@@ -56,7 +59,13 @@ class Setting:
             conditions.flags,
             cache,
             conditions.driver,
+            sizes,
         )
+
+    @property
+    def of_all(self) -> Setting:
+        """What it shares with the functions of other sizes."""
+        return replace(self, sizes=())
 
     @property
     def is_of_gpu(self) -> bool:
@@ -90,7 +99,8 @@ def by_setting(trials: Iterable[Trial]) -> dict[Setting, list[Trial]]:
     """
     alike: dict[Setting, list[Trial]] = {}
     for trial in trials:
-        alike.setdefault(Setting.of(trial.conditions), []).append(trial)
+        bare = Setting.of(trial.conditions, sizes=trial.timed_at)
+        alike.setdefault(bare, []).append(trial)
     groups: dict[Setting, list[Trial]] = {}
     for bare, members in alike.items():
         states = dict.fromkeys(t.method.cache for t in members if t.seconds is not None)

@@ -35,7 +35,8 @@ def similar_walks(
             best = choose(members).best
             if distance is None or best is None or best.is_default:
                 continue
-            own = key == workload.key and Setting.of(best.conditions) == here
+            at = Setting.of(best.conditions, sizes=best.timed_at)
+            own = key == workload.key and at == here
             if not own and setting.instructions == here.instructions:
                 candidates.append((setting.place != here.place, distance, best))
     nearest = sorted(candidates, key=lambda one: one[:2])[:MOST]

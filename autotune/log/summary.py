@@ -14,7 +14,7 @@ from .choice import ScheduleChoice, choose
 from .disturbance import drift_of
 from .file import Contents
 from .labels import labels
-from .record import Trial
+from .record import SizeTimes, Trial
 from .setting import Setting, by_setting
 
 UNNAMED = "unnamed"  # a function whose own record is missing
@@ -30,6 +30,15 @@ class TuningSummary:
     setting: Setting
     choice: ScheduleChoice
     trials: tuple[Trial, ...] = field(repr=False)
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """At which sizes it was timed, each with the time of the best trial, as text; () where no
+        call decides any.
+        """
+        best = self.choice.best
+        timed = map(SizeTimes, self.setting.sizes) if best is None else best.sizes
+        return tuple(map(str, timed))
 
     @property
     def outcomes(self) -> Mapping[str, int]:
@@ -64,6 +73,15 @@ class TuningSummary:
             "seconds": choice.seconds,
             "gain": choice.gain,
         }
+        if at.sizes:
+            body["sizes"] = [
+                {
+                    "values": list(values),
+                    "default_seconds": choice.default_seconds_at(values),
+                    "seconds": choice.seconds_at(values),
+                }
+                for values in at.sizes
+            ]
         best = choice.best
         if best is None:
             return body

@@ -7,7 +7,7 @@ compiler, or NVRTC and a GPU, can run a job.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from ...codegen.artifact import Written
@@ -16,7 +16,17 @@ from ...runtime.artifact_json import target_from_json
 from ...tir.json_reader import Json, Reader
 from ...tir.target.target import Target
 from ..log.disturbance import drift_in
-from ..log.record import Conditions, Outcome, conditions_from_json, conditions_to_json, outcome_of
+from ..log.record import (
+    Conditions,
+    Outcome,
+    SizeTimes,
+    conditions_from_json,
+    conditions_to_json,
+    outcome_of,
+    sizes_from_json,
+    sizes_to_json,
+)
+from ..sizes import SizeValues
 from .frames import Frame, decode, encode
 
 LONGEST_FUNC = 1 << 22
@@ -31,7 +41,8 @@ class Job:
     runs them. is_final: a confirmation round, whose candidates were checked before and are timed in
     a fresh process. bar: seconds of the fastest known candidate: clearly slower ones get fewer
     rounds. None: all candidates get all rounds. memory: the limit of a worker in bytes. default:
-    the number of the default candidate, where it is among them.
+    the number of the default candidate, where it is among them. sizes: at which candidates run, of
+    a function whose sizes calls decide.
     """
 
     func: str
@@ -43,6 +54,7 @@ class Job:
     is_final: bool = False
     bar: float | None = inf
     default: int | None = None
+    sizes: tuple[SizeValues, ...] = ()
 
     def encode(self) -> bytes:
         """The job as bytes."""
@@ -56,6 +68,7 @@ class Job:
             "is_final": self.is_final,
             "bar": bar_to_json(self.bar),
             "default": self.default,
+            "sizes": [list(values) for values in self.sizes],
             "candidates": [tuner.to_json(artifact) for artifact in self.candidates],
         }
         return encode(body, [artifact.source.encode() for artifact in self.candidates])
@@ -77,6 +90,7 @@ class Job:
             is_final=body["is_final"].truth(),
             bar=bar_from_json(body["bar"]),
             default=body["default"].or_none(Reader.integer),
+            sizes=size_values(body["sizes"]),
             candidates=tuple(tuner.from_json(one, text.decode()) for one, text in pairs),
         )
 
@@ -87,7 +101,7 @@ class Result:
 
     samples: seconds of a call; calls: in each sample; rotated: bytes of the constants over which
     calls rotate, or that are written before each call on a GPU; calibration: GFLOP/s of the
-    multiply-add probe. text: details of a failure, or notes about drift.
+    multiply-add probe. text: details of a failure, or notes about drift. sizes: as of a Trial.
     """
 
     outcome: Outcome
@@ -96,6 +110,19 @@ class Result:
     calls: int = 0
     rotated: int = 0
     calibration: float | None = None
+    sizes: tuple[SizeTimes, ...] = ()
+
+    def after(self, before: Result) -> Result:
+        """This result with the samples of an earlier one before its own."""
+        joined = (
+            (
+                replace(new, samples=old.samples + new.samples)
+                for old, new in zip(before.sizes, self.sizes, strict=True)
+            )
+            if before.sizes
+            else self.sizes
+        )
+        return replace(self, samples=before.samples + self.samples, sizes=tuple(joined))
 
     def to_json(self) -> dict[str, Json]:
         """The result as plain JSON values."""
@@ -106,6 +133,7 @@ class Result:
             "calls": self.calls,
             "rotated": self.rotated,
             "calibration": self.calibration,
+            "sizes": sizes_to_json(self.sizes),
         }
 
     @staticmethod
@@ -118,6 +146,7 @@ class Result:
             body["calls"].integer(),
             body["rotated"].integer(),
             body["calibration"].or_none(Reader.number),
+            sizes_from_json(body["sizes"]),
         )
 
 
@@ -153,6 +182,11 @@ class Reply:
             conditions_from_json(body["conditions"]),
             tuple(map(Result.from_json, body["results"].items())),
         )
+
+
+def size_values(body: Reader) -> tuple[SizeValues, ...]:
+    """The sizes of a job. Raises: IRError."""
+    return tuple(tuple(value.integer() for value in one.items()) for one in body.items())
 
 
 def whole(data: bytes) -> Frame:

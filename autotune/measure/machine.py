@@ -188,6 +188,7 @@ class Machine:
             "is_final": job.is_final,
             "bar": bar_to_json(job.bar),
             "default": job.default,
+            "sizes": [list(values) for values in job.sizes],
             "candidates": [{**tuner.to_json(code), **one.origin} for code, one in ready],
         }
         timing = partial(self._timing, job.target)

@@ -11,7 +11,8 @@ from ...driver.backends.table import tuner_of
 from ...runtime.machine.host import last_level_bytes
 from ...tir.func import PrimFunc
 from ...tir.target.target import Target
-from ..log.record import Conditions, Method, Trial
+from ..log.record import Conditions, Method, SizeTimes, Trial
+from ..sizes import SizeValues
 from ..space.space import Candidate
 from .jobs import Job, Result
 from .lowering import LoweredCandidate
@@ -23,13 +24,16 @@ _COPIES = 4  # of all arrays: data, guard regions, outputs, data for timing
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The function of the candidates. rule: that makes their schedules; key: of the workload."""
+    """The function of the candidates. rule: that makes their schedules; key: of the workload;
+    sizes: at which they are timed.
+    """
 
     func: PrimFunc
     target: Target
     rule: str
     key: str
     seed: int = 0
+    sizes: tuple[SizeValues, ...] = ()
 
     def job(
         self,
@@ -44,13 +48,16 @@ class Subject:
         memory = _MEMORY + self._bytes(len(artifacts))
         func, target = str(self.func), self.target
         default = next((n for n, one in enumerate(written) if one.candidate.is_default), None)
-        return Job(func, self.seed, target, rounds, memory, artifacts, is_final, bar, default)
+        return Job(
+            func, self.seed, target, rounds, memory, artifacts, is_final, bar, default, self.sizes
+        )
 
     def _bytes(self, candidates: int) -> int:
         """Bytes of the data and of the copies for each candidate."""
         moving = sum(b.type.bytes * b.size for b in (*self.func.inputs, *self.func.outputs))
         fixed = sum(b.type.bytes * b.size for b in self.func.constants)
-        return _COPIES * (moving * (1 + candidates) + fixed) + 2 * candidates * max(
+        times = max(1, len(self.sizes))
+        return _COPIES * (times * moving * (1 + candidates) + fixed) + 2 * candidates * max(
             fixed, 2 * last_level_bytes()
         )
 
@@ -102,6 +109,7 @@ class Subject:
             method=method,
             samples=result.samples,
             time=_now(),
+            sizes=result.sizes or tuple(map(SizeTimes, self.sizes)),
         )
 
 

@@ -5,11 +5,14 @@ default, with which all others are compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from math import inf
-from statistics import median
+from statistics import geometric_mean, median
 from time import perf_counter
 
-from ...runtime.machine.timing import in_turn
+from ...runtime.machine.timing import Sampler, in_turn
+from ..log.record import SizeTimes
+from ..sizes import SizeValues
 
 # rounds -> the multiple of the best time beyond which a call is dropped; none is dropped for a
 # single sample, which another process may have disturbed
@@ -17,6 +20,30 @@ PATIENCE = ((2, 3.0), (3, 1.5), (4, 1.2))
 SETTLED = 1.2  # the multiple of the fastest sample that the median of a default may be
 MORE = 4  # times as many samples as there are rounds, at most, until it is
 _SETTLING = 1.0  # seconds that this may take
+
+
+@dataclass
+class SizedSampler:
+    """Samples of a candidate at each of its sizes, one after the other."""
+
+    each: Sequence[Sampler]
+    _taken: list[list[float]] = field(default_factory=list)
+
+    @property
+    def repeats(self) -> int:
+        """The number of calls of a sample, at all sizes together."""
+        return sum(sampler.repeats for sampler in self.each)
+
+    def take(self) -> float:
+        """The geometric mean of a sample at each size, in seconds."""
+        self._taken.append([sampler.take() for sampler in self.each])
+        return geometric_mean(self._taken[-1])
+
+    def times(self, sizes: Sequence[SizeValues]) -> tuple[SizeTimes, ...]:
+        """What was sampled at each size; nothing where no call decides any."""
+        by_size = zip(sizes, self.each, zip(*self._taken, strict=True), strict=True)
+        found = (SizeTimes(values, one.repeats, taken) for values, one, taken in by_size)
+        return tuple(found) if sizes else ()
 
 
 def take_turns(

@@ -5,8 +5,9 @@ It reads jobs from standard input and replies on standard output, in frames (fra
 of a kernel goes to standard error. It ends when the parent does, even in the middle of a kernel.
 
 A job holds the function as text, the seed of its data, the number of threads, the memory limit in
-bytes, the number of rounds, the candidates, all for the CPU or all for a GPU, each an artifact
-whose shared object or cubin is among the blobs, and which of them is the default. The reply holds
+bytes, the number of rounds, the sizes at which to run where calls decide them, the candidates, all
+for the CPU or all for a GPU, each an artifact whose shared object or cubin is among the blobs, and
+which of them is the default. The reply holds
 the samples of each candidate, or the first fault and its candidate. Frames before the reply name
 each stage as it begins, and its candidate, so that the parent can attribute a timeout; at the stage
 "ready" the worker waits for the parent to start the timing.
@@ -38,8 +39,8 @@ from ...tir.json_reader import Json, Reader
 from ..log.record import Outcome
 from .bench import Bench, Benches
 from .frames import Frame, encode, read_frame
-from .jobs import LONGEST_FUNC, Result, bar_from_json
-from .sampling import take_turns
+from .jobs import LONGEST_FUNC, Result, bar_from_json, size_values
+from .sampling import SizedSampler, take_turns
 
 Say = Callable[[Mapping[str, Json]], None]
 
@@ -101,7 +102,8 @@ def answer(frame: Frame, benches: Benches, say: Say, hear: Callable[[], Frame]) 
     say({"stage": "data"})
     runner.begin(job["memory"].integer(), job["threads"].integer())
     try:
-        trials = _Trials(runner, benches.of(text, seed, cut_terms(target)), job, say)
+        made = benches.of(text, seed, cut_terms(target), size_values(job["sizes"]))
+        trials = _Trials(runner, made, job, say)
         pairs = zip(candidates, frame.blobs, strict=True)
         calls = [trials.ready(number, body, blob) for number, (body, blob) in enumerate(pairs)]
         say({"stage": "ready"})
@@ -121,44 +123,50 @@ def _runner(backend: Backend) -> Runner:
 
 @dataclass(frozen=True, slots=True)
 class _Trials:
-    """The candidates of a job on a device."""
+    """The candidates of a job on a device, and the data of each of its sizes."""
 
     runner: Runner
-    bench: Bench
+    benches: tuple[Bench, ...]
     job: Reader
     say: Say
 
-    def ready(self, number: int, body: Reader, blob: bytes) -> Call:
-        """Load and check a candidate; its call. Raises: Fault."""
+    def ready(self, number: int, body: Reader, blob: bytes) -> list[Call]:
+        """Load and check a candidate; its call at each size. Raises: Fault."""
         self.say({"stage": "check", "candidate": number})
         with self._blaming(number):
-            kernel = self.runner.load(body, blob, self.bench)
-            if not self.job["is_final"].truth():
-                own = self.job["threads"].integer()
-                self.bench.checker.check(kernel, (own, *(n for n in THREADS if n != own)))
-            return self.runner.bind(kernel, self.bench)
+            each = self.runner.load(body, blob, self.benches)
+            pairs, own = list(zip(each, self.benches, strict=True)), self.job["threads"].integer()
+            for kernel, bench in () if self.job["is_final"].truth() else pairs:
+                self.say({"stage": "check", "candidate": number})
+                bench.checker.check(kernel, (own, *(n for n in THREADS if n != own)))
+            return [self.runner.bind(kernel, bench) for kernel, bench in pairs]
 
-    def timed(self, calls: list[Call]) -> dict[str, Json]:
+    def timed(self, calls: list[list[Call]]) -> dict[str, Json]:
         """Time the candidates in turns; the results as JSON. Raises: Fault."""
         before = self.runner.rate()
         samplers = []
-        for number, call in enumerate(calls):
+        for number, each in enumerate(calls):
             self.say({"stage": "time", "candidate": number})
             with self._blaming(number):
-                samplers.append(self._blamed(self.runner.sampler(call, self.bench), number))
+                sized = [
+                    self._sampler(*pair, number) for pair in zip(each, self.benches, strict=True)
+                ]
+                samplers.append(SizedSampler(sized))
         self.say({"stage": "time"})
         rounds, bar = self.job["rounds"].integer(), bar_from_json(self.job["bar"])
         default = self.job["default"].or_none(Reader.integer)
         taken = take_turns([sampler.take for sampler in samplers], rounds, bar, default)
-        after, rotated = self.runner.rate(), self.runner.rotated(self.bench)
+        after, rotated = self.runner.rate(), self.runner.rotated(self.benches[0])
+        sizes = size_values(self.job["sizes"])
         found = [
-            Result("ok", "", tuple(mine), sampler.repeats, rotated, after).to_json()
-            for mine, sampler in zip(taken, samplers, strict=True)
+            Result("ok", "", tuple(mine), one.repeats, rotated, after, one.times(sizes)).to_json()
+            for mine, one in zip(taken, samplers, strict=True)
         ]
         return {"results": list(found), "before": before, "after": after}
 
-    def _blamed(self, sampler: Sampler, number: int) -> Sampler:
-        """A sampler whose errors become faults of a candidate."""
+    def _sampler(self, call: Call, bench: Bench, number: int) -> Sampler:
+        """A sampler of a call whose errors become faults of a candidate."""
+        sampler = self.runner.sampler(call, bench)
 
         def take() -> float:
             with self._blaming(number):

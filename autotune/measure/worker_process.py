@@ -109,11 +109,12 @@ class Worker:
         timing: a context that is held while the candidates are timed.
         """
         process, stage, candidate = self._started(), "start", None
+        turns = len(blobs) * max(1, sum(1 for _ in Reader(dict(body), "job")["sizes"].items()))
         try:
             with ExitStack() as held:
                 self._send(process, encode(body, blobs))
                 while True:
-                    parts = len(blobs) if stage == "time" and candidate is None else 1
+                    parts = turns if stage == "time" and candidate is None else 1
                     began = perf_counter()
                     frame = self._next(process, parts * self.deadlines.of(stage))
                     self.clock.add(stage, perf_counter() - began)

@@ -60,9 +60,7 @@ class Confirmation:
         for number, result in zip(order, results, strict=True):
             before = self.results[number]
             text = max(result.text, before.text, key=drift_in)
-            self.results[number] = replace(
-                result, samples=before.samples + result.samples, text=text
-            )
+            self.results[number] = replace(result.after(before), text=text)
             self.processes[number] += 1
             if number and not _goes_on(result, default):
                 self._staying.remove(number)

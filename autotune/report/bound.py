@@ -5,14 +5,16 @@ bytes on this machine's CPU, from the nest of the trial and the rates of the boa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from statistics import geometric_mean
 
 from ...runtime.artifact_json import target_from_json
 from ...runtime.machine.host import host
 from ...runtime.measure.limits import Limits, limits
 from ...schedule.cost.grid import nest_kernels
 from ...schedule.schedule import Schedule
+from ...tir.analysis.specialise import specialise
 from ...tir.errors import TilewrightError
 from ...tir.func import PrimFunc
 from ...tir.instructions.warp_products import WARP_PRODUCTS
@@ -21,6 +23,7 @@ from ...tir.target.target import GpuTarget
 from ...tir.work.work import bytes_moved, operations
 from ..log.record import Trial
 from ..log.setting import Setting
+from ..sizes import SizeValues
 
 _MEMORY_BYTES = 1 << 28  # more than any cache
 
@@ -53,6 +56,14 @@ class MachineBound:
         fixed = min(moved, sum(b.type.bytes * b.size for b in func.constants))
         return MachineBound(func, operations(func), fixed, moved - fixed)
 
+    def at(self, values: SizeValues) -> MachineBound:
+        """The bound at one choice of the sizes that calls decide; itself where there are none."""
+        if not values:
+            return self
+        return MachineBound.of(
+            specialise(self.func, dict(zip(self.func.dims, values, strict=True)))
+        )
+
     @property
     def intensity(self) -> float:
         """Operations per byte."""
@@ -60,8 +71,15 @@ class MachineBound:
 
     def limit(self, trial: Trial) -> Limit | None:
         """What the machine of a trial needs at least. None for another CPU than this one, or a GPU
-        of which we have no rates.
+        of which we have no rates. Of a trial at several sizes the geometric mean.
         """
+        if trial.sizes:
+            plain = replace(trial, sizes=())
+            each = [self.at(values).limit(plain) for values in trial.timed_at]
+            known = [one for one in each if one is not None and one.seconds > 0.0]
+            return (
+                Limit(geometric_mean(x.seconds for x in known), known[-1].name) if known else None
+            )
         if Setting.of(trial.conditions).is_of_gpu:
             return self._gpu_limit(trial)
         if trial.conditions.cpu != host().model:

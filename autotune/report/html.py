@@ -68,11 +68,13 @@ def log_html(known: Contents) -> str:
     """The functions of a log: a table for each setting, whose times may be compared."""
     summaries = summarise(known)
     tables = []
-    for setting in dict.fromkeys(one.setting for one in summaries):
-        here = [one for one in summaries if one.setting == setting]
+    for setting in dict.fromkeys(one.setting.of_all for one in summaries):
+        here = [one for one in summaries if one.setting.of_all == setting]
         rows = (TableRow(one.label, None, one.trials, one.choice) for one in here)
         busy = busy_text([trial for one in here for trial in one.trials])
-        tables.append(functions_html(rows, str(setting), f"{busy} (~)" if busy else ""))
+        below = [f"{busy} (~)"] if busy else []
+        below += [f"{one.label}: {', '.join(one.sizes)}" for one in here if one.sizes]
+        tables.append(functions_html(rows, str(setting), "\n".join(below)))
     return "".join(tables) or "<p>the log holds no trial</p>"
 
 

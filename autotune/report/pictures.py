@@ -20,6 +20,7 @@ from ..log.record import Trial, Workload
 from ..log.summary import TuningSummary, summarise
 from ..model.importance import importances
 from ..model.model_fit import ModelFit, model_fit
+from ..sizes import SizeValues
 from .bound import MachineBound, roofs
 
 if TYPE_CHECKING:
@@ -139,19 +140,19 @@ def draw_roofline(
     axes: Axes, summaries: Sequence[TuningSummary], texts: dict[str, Workload]
 ) -> None:
     """The rates of the default (hollow) and the best schedule (full), below the peak rates of the
-    machine and the bandwidths of its memory.
+    machine and the bandwidths of its memory; at the last of several sizes, the largest by default.
     """
     axes.set_title("roofline")
     points = [(one, bound) for one in summaries if (bound := _bound(texts.get(one.key)))]
-    points = [(one, bound) for one, bound in points if bound.operations]
+    points = [(one, bound.at(_largest(one))) for one, bound in points if bound.operations]
     if not points:
         _say(axes, "no function computes with floats")
         return
     for one, bound in points:
-        x = bound.intensity
+        x, at = bound.intensity, _largest(one)
         pair = [
             bound.operations / s / 1e9
-            for s in (one.choice.default_seconds, one.choice.seconds)
+            for s in (one.choice.default_seconds_at(at), one.choice.seconds_at(at))
             if s
         ]
         axes.loglog([x] * len(pair), pair, color=_PLAIN, linewidth=_THIN)
@@ -276,6 +277,11 @@ def _fits(summaries: Sequence[TuningSummary], texts: dict[str, Workload]) -> lis
         if fit is not None:
             fits.append(fit)
     return fits
+
+
+def _largest(one: TuningSummary) -> SizeValues:
+    """The last sizes at which a function was timed; () where no call decides any."""
+    return one.setting.sizes[-1] if one.setting.sizes else ()
 
 
 def _bound(workload: Workload | None) -> MachineBound | None:

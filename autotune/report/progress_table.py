@@ -15,6 +15,7 @@ from ..log.labels import labels
 from ..log.record import Record, Trial, Workload
 from ..log.setting import Setting
 from ..log.summary import UNNAMED
+from ..sizes import SizeValues, usual_sizes
 from .bound import Limit, MachineBound
 
 
@@ -24,7 +25,7 @@ class ProgressRow:
 
     places: in a model; None: unknown. setting: None before the first trial. limit: the time that
     the machine needs at least for the best trial, None where that is not known. last: when a trial
-    was added.
+    was added. usual: the sizes of a model's latency, where calls decide any.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ProgressRow:
     limit: Limit | None = None
     choice: ScheduleChoice = field(default_factory=lambda: choose(()))
     last: float = 0.0
+    usual: SizeValues = ()
     _trials: list[Trial] = field(default_factory=list, repr=False)
 
     @property
@@ -117,7 +119,7 @@ class ProgressTable:
         """A table of functions by their keys, each with the number of its places."""
         names = labels(Workload.of(func) for func, _ in functions.values())
         rows = {
-            key: [ProgressRow(names[key], places, MachineBound.of(func))]
+            key: [ProgressRow(names[key], places, MachineBound.of(func), usual=usual_sizes(func))]
             for key, (func, places) in functions.items()
         }
         return ProgressTable(rows) if latency is None else ProgressTable(rows, latency)
@@ -136,7 +138,8 @@ class ProgressTable:
             return None
         self.now += 1
         timed = record.seconds is not None
-        setting = Setting.of(record.conditions, record.method.cache if timed else "")
+        cache = record.method.cache if timed else ""
+        setting = Setting.of(record.conditions, cache, record.timed_at)
         row = self._row(record.workload, setting)
         return row if row.add(record, setting) else None
 
@@ -160,10 +163,10 @@ class ProgressTable:
     def predicted(self) -> float | None:
         """The latency of the model with what was found so far; None where it is unknown."""
         best = {
-            key: row.choice.seconds
+            key: seconds
             for key, rows in self.rows.items()
             for row in rows
-            if row.choice.seconds is not None
+            if (seconds := row.choice.seconds_at(row.usual)) is not None
         }
         return self.latency(best) if best else None
 
@@ -182,7 +185,7 @@ class ProgressTable:
         for row in rows:
             if row.admits(setting):
                 return row
-        rows.append(ProgressRow(rows[0].name, rows[0].places, rows[0].bound))
+        rows.append(ProgressRow(rows[0].name, rows[0].places, rows[0].bound, usual=rows[0].usual))
         return rows[-1]
 
     def _name(self, workload: Workload) -> None:

@@ -20,16 +20,23 @@ def in_tables(
     from ...autotune.log.disturbance import busy_text  # start-up
     from ...autotune.log.setting import differences
 
-    settings = list(dict.fromkeys(one.setting for one in summaries))
+    settings = list(dict.fromkeys(one.setting.of_all for one in summaries))
     parts = []
     for setting in settings:
-        rows = [row(one) for one in summaries if one.setting == setting]
+        here = [one for one in summaries if one.setting.of_all == setting]
+        rows = [row(one) for one in here]
         generator = f"tilewright {setting.tool}, {setting.compiler}"
         head = [paragraph("setting", str(setting), faint(generator))]
-        busy = busy_text([t for one in summaries if one.setting == setting for t in one.trials])
+        busy = busy_text([t for one in here for t in one.trials])
         if busy:
             head.append(paragraph("disturbed", bad(f"{busy} (~): their times are not reliable")))
-        parts.append("\n".join([*head, table(heads, rows)]))
+        lines = [
+            f"{one.label}, of {len(one.sizes)} sizes: {', '.join(one.sizes)}"
+            for one in here
+            if one.sizes
+        ]
+        means = [paragraph("means", *lines)] if lines else []
+        parts.append("\n".join([*head, table(heads, rows), *means]))
     for number, setting in enumerate(settings[1:], 2):
         different = "; ".join(differences(setting, settings[0]))
         parts.append(

@@ -30,7 +30,8 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 ISAS = ("scalar", "avx2", "avx512")
 RULED = 6  # every so many cases begin with the steps of a rule
-OPEN = 5  # of every so many functions one has sizes that a call decides
+RANDOM_SIZES = 3  # that an open function runs at, beside the least and the largest
+OPEN = 3  # of every so many functions one has sizes that a call decides
 _EXACT_CALLS = frozenset({"abs", "floor", "round", "min_any", "max_any"})
 _SCRIPT = '''\
 """{title}
@@ -159,14 +160,15 @@ def rounds(func: PrimFunc) -> bool:
 
 
 def size_choices(func: PrimFunc) -> list[dict[Dim, int]]:
-    """The sizes at which a function runs: the largest, the least, others. Without dims: one choice
-    of none.
+    """The sizes at which a function runs: the largest, the least, and RANDOM_SIZES others, the same
+    whenever it is examined. Without dims: one choice of none.
     """
-    if not func.dims:
-        return [{}]
-    rng = Random(len(func.dims))
-    ends = [{dim: dim.high for dim in func.dims}, {dim: dim.low for dim in func.dims}]
-    return [*ends, {dim: rng.randint(dim.low, dim.high) for dim in func.dims}]
+    rng = Random(str(func))
+    found = [{dim: dim.high for dim in func.dims}, {dim: dim.low for dim in func.dims}]
+    found += [
+        {dim: rng.randint(dim.low, dim.high) for dim in func.dims} for _ in range(RANDOM_SIZES)
+    ]
+    return [sizes for n, sizes in enumerate(found) if sizes not in found[:n]]
 
 
 def arrays(

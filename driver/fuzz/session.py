@@ -24,7 +24,7 @@ from .steps import Tally, refusals_by_kind
 BATCH = 12  # cases that are compiled together
 CASE_SECONDS = 60.0  # that one case may take
 SHRINK_SECONDS = 60.0
-_SEEDS = 1_000_000  # seeds of cases between those of two runs
+SEEDS = 1_000_000  # seeds of cases between those of two runs
 
 COMMAND = ("-m", "tilewright.driver.fuzz.worker")  # what Python runs as a worker
 
@@ -84,9 +84,10 @@ class Summary:
 
 
 class FuzzWorker:
-    """A process that examines cases, started anew when it dies."""
+    """A process that examines cases, started anew when it dies. command: what Python runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Sequence[str] | None = None) -> None:
+        self._command = command
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, request: Json, seconds: float) -> list[Json] | str:
@@ -124,7 +125,7 @@ class FuzzWorker:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, *COMMAND],
+                [sys.executable, *(self._command or COMMAND)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for the run, which ends its worker
@@ -178,7 +179,7 @@ class _Run:
 
     def batch(self) -> None:
         """Some cases; where the worker dies over them, each alone."""
-        first = self.summary.seed * _SEEDS + self.summary.cases
+        first = self.summary.seed * SEEDS + self.summary.cases
         seeds = list(range(first, first + BATCH))
         answer = self.ask({"seeds": seeds}, BATCH * CASE_SECONDS)
         if isinstance(answer, str):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from ...runtime.artifact_json import kernel_from_json
+from ...runtime.cpu.native import NativeCode
 from ...runtime.kernel import Kernel
 from ...runtime.machine.timing import Sampler, calibrate, sample
 from ...runtime.measure.limits import Probe, fma_peak
@@ -31,11 +33,16 @@ class CpuRunner:
         self._threads = threads
         self._probe = fma_peak(threads)
 
-    def load(self, body: Reader, binary: bytes, data: Data) -> Kernel:
-        """Load a shared object. Raises: TilewrightError, MemoryError."""
-        artifact = kernel_from_json(body)
+    def load(self, body: Reader, binary: bytes, data: Sequence[Data]) -> list[Kernel]:
+        """Load a shared object; its constants are the same at each size. Raises: TilewrightError,
+        MemoryError.
+        """
+        each = [kernel_from_json(body).at(one.sizes) for one in data]
+        artifact = each[0]
         place, needs = Path(body["path"].text()), artifact.target.instructions
-        return Kernel.load(artifact, SharedObject(binary, place, "", 0.0, needs), data.constants)
+        shared = SharedObject(binary, place, "", 0.0, needs)
+        code = NativeCode.load(artifact, shared, data[0].constants)
+        return [Kernel(artifact, code), *(Kernel(one, code.at(one)) for one in each[1:])]
 
     def bind(self, kernel: Kernel, data: Data) -> Call:
         """A call that rotates over copies of the constants."""

@@ -4,6 +4,8 @@ candidate accesses invalid memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...runtime.cuda.artifact_json import cuda_from_json
 from ...runtime.cuda.device.availability import Unavailable, availability
 from ...runtime.cuda.device.code import DeviceCall, DeviceCode
@@ -37,12 +39,14 @@ class GpuRunner:
         a process with a GPU does not measure its memory.
         """
 
-    def load(self, body: Reader, binary: bytes, data: Data) -> Kernel:
-        """Load a cubin. Raises: TilewrightError, MemoryError."""
+    def load(self, body: Reader, binary: bytes, data: Sequence[Data]) -> list[Kernel]:
+        """Load a cubin, of a function whose sizes are numbers. Raises: TilewrightError,
+        MemoryError.
+        """
         artifact = cuda_from_json(body)
         compiler = body["compiler"].text()
         cubin = Cubin(artifact.name, artifact.target.isa, binary, None, compiler, 0.0)
-        return Kernel(artifact, DeviceCode(artifact, data.constants, cubin))
+        return [Kernel(artifact, DeviceCode(artifact, one.constants, cubin)) for one in data]
 
     def bind(self, kernel: Kernel, data: Data) -> Call:
         """A call on data in device memory. Raises: TilewrightError, MemoryError."""

@@ -28,6 +28,11 @@ class Data(Protocol):
         ...
 
     @property
+    def sizes(self) -> Sequence[int]:
+        """The sizes that the data decide, in the order of the function's dims."""
+        ...
+
+    @property
     def copies(self) -> int:
         """How many copies of the constants calls take in turn, to find them out of the caches."""
         ...
@@ -46,8 +51,10 @@ class Runner(Protocol):
         threads: of a call.
         """
 
-    def load(self, body: Reader, binary: bytes, data: Data) -> Kernel:
-        """A candidate by what `machine` says of it. Raises: TilewrightError, MemoryError."""
+    def load(self, body: Reader, binary: bytes, data: Sequence[Data]) -> list[Kernel]:
+        """A candidate, by what `machine` says of it, for the data of each size. Raises:
+        TilewrightError, MemoryError.
+        """
 
     def bind(self, kernel: Kernel, data: Data) -> Call:
         """A call on copies of the data. Raises: TilewrightError, MemoryError."""

@@ -96,6 +96,7 @@ class NativeCode(Code):
         self.fixed = dict(fixed)
         self._library = Library(shared, name=artifact.name)
         self._run = NativeEntry(self._library, artifact.run, self.fixed)
+        self._copies: list[dict[str, Array]] = []  # of the constants, for all that is bound
 
     @staticmethod
     def load(
@@ -122,6 +123,12 @@ class NativeCode(Code):
             NativeEntry(library, artifact.prepare, needed).run((), default_threads())
         return NativeCode(artifact, shared, fixed)
 
+    def at(self, artifact: Artifact) -> NativeCode:
+        """The code of this artifact at other sizes, with the same constants and copies of them."""
+        code = NativeCode(artifact, self.shared, self.fixed)
+        code._copies = self._copies
+        return code
+
     def __reduce__(
         self,
     ) -> tuple[type[NativeCode], tuple[Artifact, SharedObject, dict[str, Array]]]:
@@ -136,7 +143,11 @@ class NativeCode(Code):
         constants; scratch memory is the same for all of them, as it is for an engine's kernels.
         """
         scratch = ScratchMemory(self._run.workspace_bytes(threads))
-        entries = [self._run, *(self._run_apart() for _ in range(rotated - 1))]
+        while len(self._copies) < rotated - 1:
+            self._copies.append(self._copied())
+        copies = self._copies[: max(0, rotated - 1)]
+        apart = [NativeEntry(self._library, self.artifact.run, fixed) for fixed in copies]
+        entries = [self._run, *apart]
         turns = cycle([entry.bind(arrays, threads, scratch) for entry in entries])
         return (lambda: next(turns)()) if rotated > 1 else next(turns)
 
@@ -155,13 +166,13 @@ class NativeCode(Code):
         both = (self.artifact.prepare, self.artifact.run)
         return self.shared, tuple(entry for entry in both if entry is not None)
 
-    def _run_apart(self) -> NativeEntry:
-        """What runs the code on copies of its constants."""
+    def _copied(self) -> dict[str, Array]:
+        """Copies of its constants."""
         arrays = side_by_side([(array.shape, array.dtype) for array in self.fixed.values()])
         copies = dict(zip(self.fixed, arrays, strict=True))
         for name, copy in copies.items():
             copy[...] = self.fixed[name]
-        return NativeEntry(self._library, self.artifact.run, copies)
+        return copies
 
 
 class _Bound:

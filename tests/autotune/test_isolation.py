@@ -176,6 +176,7 @@ def test_a_worker_ends_with_its_parent_amid_of_a_kernel(good: Artifact) -> None:
         "memory": 1 << 32,
         "rounds": 1,
         "bar": {"drops": False, "seconds": None},
+        "sizes": [],
         "candidates": [{**kernel_to_json(endless), "path": str(shared.path)}],
     }
     command = [sys.executable, "-m", "tilewright.autotune.measure.worker"]

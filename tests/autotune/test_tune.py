@@ -15,7 +15,6 @@ from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target.target import Target
-from tilewright.tir.te import te
 
 from .samples import scaled
 
@@ -98,19 +97,6 @@ def test_an_open_target_is_tuned_and_logged_as_this_machine(tmp_path: Path) -> N
     tune(scaled(), Target("c", threads=1), rule=in_parts, trials=1, log=log)
     (trial, *_) = read_log(log).trials
     assert trial.conditions.target == replace(host_target(), threads=1).to_json()
-
-
-def test_sizes_that_a_call_decides_are_refused() -> None:
-    n = te.dim("n", 1, 64)
-    x = te.placeholder((n,), "float32", name="x")
-    y = te.compute((n,), lambda i: x[i] + 1.0, name="y")
-    with pytest.raises(TuneError) as refused:
-        tune(te.func(x, y, name="plus"), TARGET)
-    assert str(refused.value) == (
-        "TuneError: tune: the sizes 'n' of 'plus' are decided by a call; expected numbers, "
-        "until trials can be timed at several sizes. [tune-sizes]\n"
-        "  Hint: tune the function of the sizes that matter most."
-    )
 
 
 def test_functions_share_the_trials_by_what_they_promise() -> None:

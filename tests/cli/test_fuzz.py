@@ -12,7 +12,8 @@ from tilewright.cli import fuzz as verb
 from tilewright.driver.fuzz import session
 from tilewright.driver.fuzz.case import Case
 from tilewright.driver.fuzz.examine import CaseFailure
-from tilewright.driver.fuzz.session import Found, Summary
+from tilewright.driver.fuzz.session import Found, FuzzWorker, Summary
+from tilewright.graph.fuzz.random_model import random_model
 
 from .conftest import Command
 
@@ -115,3 +116,34 @@ def test_without_a_compiler_it_says_so(tilewright: Command, no_compiler: None) -
     done = tilewright("fuzz", "--seconds", "1")
     assert done.code == 4
     assert "[compiler-missing]" in done.err
+
+
+def test_models_that_fail_are_listed(tilewright: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(self: FuzzWorker, request: dict[str, object], seconds: float) -> object:
+        if request["seed"] == 5_000_001:
+            return "crashed: SIGSEGV"
+        if request["seed"] == 5_000_002:
+            raise KeyboardInterrupt
+        return [{"kind": "sizes", "kernels": 2, "failure": ""}]
+
+    monkeypatch.setattr(FuzzWorker, "ask", ask)
+    done = tilewright("fuzz", "--models", "--seed", "5")
+    assert done.code == 1
+    failed = random_model(5_000_001)
+    nodes = f"{len(failed.proto.graph.node)} nodes"
+    said = " ".join(done.out.split())
+    assert "models 2 in 0 s, seed 5, interrupted: " in said
+    assert "kernels 2, all proved failures" in said
+    assert f"model 5000001 ({failed.kind}, {nodes}): the worker crashed: SIGSEGV" in said
+    assert "--corpus FOLDER keeps it" in said
+    told = json.loads(tilewright("fuzz", "--models", "--seed", "5", "--json").out)
+    assert told["failures"][0]["seed"] == 5_000_001
+
+
+def test_models_are_always_compiled(tilewright: Command) -> None:
+    done = tilewright("fuzz", "--models", "--no-compile")
+    assert done.code == 2
+    assert done.err == (
+        "UsageError: fuzz: --models compiles what it draws, so --no-compile has no meaning with "
+        "it. [cli-fuzz-models]\n  Hint: leave one of both out.\n"
+    )

@@ -76,6 +76,26 @@ def test_a_model_is_tuned_and_compiled_with_the_log(
     assert re.search(rf"tuning     {words}(; \d in the log)?\n", compiled.out)
 
 
+def test_a_model_with_ranges_is_tuned_at_the_sizes_that_are_given(
+    tilewright: Command, open_model: Path, tmp_path: Path
+) -> None:
+    log, ranges = tmp_path / "open.jsonl", ("--shapes", "batch:1-4-64")
+    given = ("--sizes", "batch:2", "--sizes", "batch:4")
+    done = tilewright("tune", open_model, *ranges, "--log", log, "--trials", "1", *given)
+    assert done.code == 0, done.err
+    assert {trial.timed_at for trial in read_log(log).trials} == {((8,), (16,))}
+    assert "predicted latency" in done.out
+    told = " ".join(done.out.split())
+    same = f"{open_model} --shapes batch:1-4-64 --log {log}"
+    assert f"go on tilewright tune {same} --sizes batch:2 --sizes batch:4" in told
+    checked = tilewright("log", "check", open_model, *ranges, "--log", log)
+    assert "kernels 1: " in checked.out
+    assert "; 1 in the log" in checked.out
+    wrong = tilewright("tune", open_model, *ranges, "--log", log, "--sizes", "bach:2")
+    assert wrong.code == 2
+    assert "there is no size 'bach'; expected 'batch'. [tune-size-unknown]" in wrong.err
+
+
 class Disturbed(Instant):
     """A place where all calls take the same, on a machine that is never at rest; a default that
     was timed alone took longer.

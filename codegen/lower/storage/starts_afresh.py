@@ -37,6 +37,8 @@ def starts_afresh(loop: For, buffer: Buffer) -> bool:
     parts = [b for b in writers if b.role is not Role.INIT]
     if len({b.name for b in parts}) > 1 and not _parts_suffice(loop, buffer, parts):
         return False
+    if len(parts) == 1 and _reads_behind(loop, buffer, parts[0]):
+        return False
     return len(blocks(loop.body)) > len(writers) or any(b.is_ordered for b in writers)
 
 
@@ -80,6 +82,25 @@ def _parts_suffice(loop: For, buffer: Buffer, parts: Sequence[Block]) -> bool:
         if end < wanted.extent or cut > 1:
             return False
     return True
+
+
+def _reads_behind(loop: For, buffer: Buffer, part: Block) -> bool:
+    """Whether others read, along an axis on which what a block writes moves with a loop, more than
+    it writes in an iteration: a rolling buffer whose first rows nobody needs.
+    """
+    moving = {n.var: (0, n.extent - 1) for n in statements(loop.body) if isinstance(n, For)}
+    readers = [b for b in blocks(loop.body) if b is not part]
+    read = [at for reader in readers for at in _touched(reader, buffer, loads)]
+    if not read:
+        return False
+    written = region(_touched(part, buffer, stores), moving, {}, buffer.shape)
+    for own, wanted in zip(written, region(read, moving, {}, buffer.shape), strict=True):
+        offset = linear(own.low) - linear(wanted.low)
+        if loop.var in free_vars(own.low) and not offset.terms:
+            first = offset.constant
+            if first > 0 or first + own.extent < wanted.extent:
+                return True
+    return False
 
 
 def _touched(

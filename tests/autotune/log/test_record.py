@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -10,6 +11,7 @@ from tilewright.autotune.errors import RecordError
 from tilewright.autotune.log.record import (
     OUTCOMES,
     Record,
+    SizeTimes,
     Workload,
     identity,
     line_of,
@@ -21,8 +23,14 @@ from tilewright.tir.text.canonical import workload_key
 
 from ..samples import scaled, trial, workload
 
-RECORDS = [workload(), *(trial(n, outcome=outcome) for n, outcome in enumerate(OUTCOMES))]
-NAMES = ["workload", *OUTCOMES]
+SIZED = replace(trial(), sizes=(SizeTimes((1, 8), 20, (1e-6, 4e-6, 2e-6)), SizeTimes((4, 8))))
+RECORDS = [
+    workload(),
+    *(trial(n, outcome=outcome) for n, outcome in enumerate(OUTCOMES)),
+    SIZED,
+    replace(trial(outcome="wrong"), sizes=(SizeTimes((1,)),)),
+]
+NAMES = ["workload", *OUTCOMES, "sizes", "sizes of one that failed"]
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=NAMES)
@@ -114,3 +122,19 @@ def test_a_changed_character_is_seen() -> None:
         other = bytes([line[place] ^ 1])
         with pytest.raises(RecordError):
             record_of(line[:place] + other + line[place + 1 :])
+
+
+def test_the_time_of_a_trial_at_several_sizes_is_the_mean_of_its_medians() -> None:
+    small, large = SizeTimes((1,), 8, (1e-6, 9e-6, 1e-6)), SizeTimes((64,), 2, (4e-6, 4e-6, 7e-6))
+    one = replace(trial(), samples=(2e-6, 6e-6, 2.6e-6), sizes=(small, large))
+    assert one.seconds == pytest.approx(2e-6)
+    assert one.timed_at == ((1,), (64,))
+    assert [one.seconds_at(values) for values in ((1,), (64,), (2,), ())] == [
+        1e-6,
+        4e-6,
+        None,
+        None,
+    ]
+    assert trial().seconds_at(()) == trial().seconds
+    assert trial().seconds_at((1,)) is None
+    assert str(small) == "1: 1 us"

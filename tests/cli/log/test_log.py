@@ -17,7 +17,7 @@ from tests.autotune.samples import trial, workload
 from tilewright.autotune.errors import LogError
 from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter, read_log
-from tilewright.autotune.log.record import Conditions, Workload
+from tilewright.autotune.log.record import Conditions, SizeTimes, Workload
 from tilewright.autotune.report.pictures import STEPS
 from tilewright.cli.log.log import ACTIONS
 from tilewright.graph.plan.tasks import taken
@@ -25,6 +25,7 @@ from tilewright.graph.samples.samples import tiny_model
 from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.te import te
 
 from ..conftest import Command
 from ..test_main import steady
@@ -56,6 +57,35 @@ def test_show_lists_functions_with_their_gain(tilewright: Command, tmp_path: Pat
         "function   key           trials  failed  default  best  gain  state\n"
         f"scaled 64  {key}       4       1     6 us  3 us  2.00  candidate\n"
     )
+
+
+def test_show_says_at_which_sizes_a_function_was_timed(tilewright: Command, tmp_path: Path) -> None:
+    n = te.dim("n", 1, 64)
+    x = te.placeholder((n,), "float32", name="x")
+    func = te.func(x, te.compute((n,), lambda i: x[i] * 2.0, name="y"), name="scaled")
+    each = (SizeTimes((1,), 8, (1e-6,) * 3), SizeTimes((64,), 8, (4e-6,) * 3))
+    made = Workload.of(func)
+    later = "2026-11-22T12:00:01.000000Z"
+    one = replace(trial(0), workload=made.key, samples=(2e-6,) * 3, sizes=each, time=later)
+    plain = written(tmp_path / "a.jsonl", 0)
+    with LogWriter(plain) as writer:
+        writer.append(made, one)
+    key, other = workload().key[:12], made.key[:12]
+    assert tilewright("log", "show", plain).out == (
+        "setting    A CPU, c:avx512, 2 threads, cold constants\n"
+        "           tilewright 0.1.0, cc 12\n"
+        "function     key           trials  failed  default  best  gain  state\n"
+        f"scaled 64    {key}       2       1     6 us  6 us  1.00  default\n"
+        f"scaled 1-64  {other}       1       0     2 us  2 us  1.00  default\n"
+        "means      scaled 1-64, of 2 sizes: 1: 1 us, 64: 4 us\n"
+    )
+    (told,) = json.loads(tilewright("log", "best", plain, "--only", other, "--json").out)
+    assert told["sizes"] == [
+        {"values": [1], "default_seconds": 1e-6, "seconds": 1e-6},
+        {"values": [64], "default_seconds": 4e-6, "seconds": 4e-6},
+    ]
+    rows = csv.DictReader(io.StringIO(tilewright("log", "export", plain).out))
+    assert [len(json.loads(row["sizes"])) for row in rows] == [0, 0, 2]
 
 
 def test_show_keeps_settings_apart_and_says_why(tilewright: Command, tmp_path: Path) -> None:

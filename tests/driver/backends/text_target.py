@@ -153,11 +153,11 @@ def _check_prepares_nothing(name: str, prepare: PrimFunc | None) -> None:
 class TextRunner(CpuRunner):
     """A worker's CPU, which interprets candidates."""
 
-    def load(self, body: Reader, binary: bytes, data: Data) -> Kernel:
+    def load(self, body: Reader, binary: bytes, data: Sequence[Data]) -> list[Kernel]:
         """A candidate, whose text is all that is compiled of it."""
         target = Target(body["target"]["kind"].text())
         artifact = TextArtifact.of(body["name"].text(), binary.decode(), target)
-        return Kernel(artifact, TextCode(artifact, data.constants))
+        return [Kernel(artifact, TextCode(artifact, one.constants)) for one in data]
 
 
 class TextTuner:

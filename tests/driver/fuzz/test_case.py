@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.driver.fuzz.case import RULED, Case, arrays, draw, rounds
+from tilewright.driver.fuzz.case import RULED, Case, arrays, draw, rounds, size_choices
 from tilewright.driver.fuzz.steps import Tally
 from tilewright.tir.text.canonical import workload_key
 from tilewright.tir.verify.verify import Stage, verify
@@ -33,6 +33,20 @@ def test_every_sixth_case_begins_with_the_steps_of_a_rule() -> None:
             assert len(steps) > 1
         else:
             assert {step.primitive for step in steps} <= {"compute_at", "rolling_buffer"}
+
+
+def test_an_open_function_runs_at_random_sizes_beside_the_ends() -> None:
+    opened = [one for one in (case(seed).function for seed in range(60)) if one.dims]
+    assert len(opened) > 10
+    drawn = [size_choices(one) for one in opened]
+    for one, (largest, *others) in zip(opened, drawn, strict=True):
+        assert largest == {dim: dim.high for dim in one.dims}
+        assert {dim: dim.low for dim in one.dims} in (largest, *others)
+        assert all(dim.low <= sizes[dim] <= dim.high for sizes in others for dim in one.dims)
+        assert size_choices(one) == [largest, *others]
+    assert max(map(len, drawn)) == 5
+    closed = next(one for one in (case(seed).function for seed in range(60)) if not one.dims)
+    assert size_choices(closed) == [{}]
 
 
 def test_functions_are_of_many_kinds() -> None:

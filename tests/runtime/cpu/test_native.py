@@ -92,6 +92,22 @@ def test_copies_of_constants_take_turns_over_the_same_scratch_memory(
 
 
 @pytest.mark.needs_cc
+def test_other_sizes_of_code_share_its_constants_and_their_copies(b: np.ndarray) -> None:
+    a, y = np.zeros((ROWS, COLUMNS), np.float32), np.zeros((ROWS, COLUMNS), np.float32)
+    code = load(b, b)
+    other = code.at(code.artifact.at(()))
+    calls = [one.bind((a, y), 1, rotated=3) for one in (code, other)]
+    assert other.fixed["C"] is code.fixed["C"]
+    code.fixed["C"][...] = 7
+    for copy in code._copies:
+        copy["C"][...] = 9
+    for plus in (7, 9, 9, 7):
+        for call in calls:
+            call()
+            assert np.array_equal(y, a + 2 * b + plus)
+
+
+@pytest.mark.needs_cc
 def test_scratch_memory_depends_on_the_threads(b: np.ndarray) -> None:
     assert [load(b, b)._run.workspace_bytes(threads) for threads in (1, 2)] == [192, 320]
 

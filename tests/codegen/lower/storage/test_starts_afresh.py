@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.codegen.lower.storage.fold_storage import FoldStorage
+from tilewright.driver.build import prove
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
@@ -85,3 +87,27 @@ def test_parts_that_make_all_that_an_iteration_reads_belong_to_it() -> None:
     after = folded(te.func(x, y, name="rows"), steps)
     assert not outermost(after)
     assert shapes(after) == {"P": (1, 10)}
+
+
+def test_rows_that_an_earlier_iteration_wrote_are_kept_where_none_stands_before_the_first() -> None:
+    """Of a window that begins before the tensor no first rows are made in a block of their own, so
+    all accesses stood in one loop, and the storage sank there.
+    """
+    x = te.placeholder((7, 4), "float32", name="X")
+    p = te.compute((7, 4), lambda i, j: x[i, j] * 2.0, name="P")
+    y = te.compute(
+        (7, 4),
+        lambda i, j: te.select(x[i, j] > 0.0, te.select(i >= 1, p[i - 1, j], 0.0), 1.0) + p[i, j],
+        name="Y",
+    )
+    sch = Schedule(te.func(x, y, name="behind"))
+    row, _ = sch.loops("Y")
+    sch.compute_at("P", row)
+    sch.rolling_buffer("P", row)
+    assert prove(sch)
+    nest = lower_to_nest(sch.func)
+    assert outermost(nest)
+    given = np.random.default_rng(0).standard_normal((7, 4), dtype=np.float32)
+    (found,) = interpret(nest, given, checked=True)
+    (wanted,) = interpret(sch.original, given)
+    np.testing.assert_array_equal(found, wanted)

@@ -1,0 +1,79 @@
+"""A process that examines random models: one line of JSON in, one out; `python -m
+tilewright.graph.fuzz.worker`.
+
+Compiled code that is wrong may crash or hang; then only this process is lost. A request is
+{"seed": ..., "target": ...}; the answer is a list of one entry.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from random import Random
+
+import numpy as np
+
+from ...tir.errors import TilewrightError
+from ..compile import compile
+from ..importers.onnx.importer import import_onnx
+from ..reference.reference import evaluate
+from .random_model import RandomModel, random_model
+
+CHOICES = 3  # of sizes and data, for each model
+_RTOL, _ATOL = 1e-3, 1e-4  # values are bounded by one, and sums are short
+
+Entry = dict[str, object]
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        target = request["target"]
+        print(json.dumps([answer(int(request["seed"]), target)]), flush=True)
+
+
+def answer(seed: int, target: str | None) -> Entry:
+    """What became of a model: how many kernels it has, or what is wrong. All that is drawn is
+    supported, so that a refusal is a failure.
+    """
+    model = random_model(seed)
+    entry: Entry = {"kind": model.kind, "kernels": 0, "failure": ""}
+    try:
+        return entry | examine(model, target)
+    except TilewrightError as error:
+        return entry | {"failure": str(error)}
+    except Exception as error:  # whatever it is, it is what is looked for
+        return entry | {"failure": f"{type(error).__name__}: {error}"}
+
+
+def examine(model: RandomModel, target: str | None) -> Entry:
+    """Compile a model, and compare its engine with the reference at random sizes."""
+    ranges = dict(model.ranges) or None
+    graph = import_onnx(model.proto, shapes=ranges)
+    engine = compile(model.proto, target, shapes=ranges, cache=False, verify="kernels")
+    unproved = [k.name for k in engine.explain().kernels if not k.proof.startswith("proved")]
+    if unproved:
+        return {"failure": f"not proved: {', '.join(unproved)}"}
+    rng = Random(model.seed)
+    for choice in range(CHOICES):
+        sizes = model.sizes(rng)
+        given = model.inputs(sizes, model.seed + choice)
+        expected, found = evaluate(graph, given), engine.run(given, threads=1)
+        for name, array in expected.items():
+            shape, wanted = found[name].shape, np.asarray(array, np.float64)
+            values = np.asarray(found[name], np.float64)
+            if shape != array.shape:
+                return {"failure": f"'{name}' at {sizes}: shape {shape}, expected {array.shape}"}
+            if not np.allclose(values, wanted, rtol=_RTOL, atol=_ATOL):
+                worst = float(np.abs(values - wanted).max(initial=0.0))
+                return {"failure": f"'{name}' at {sizes} is off by {worst:.2g}"}
+        again = engine.run(given, threads=3)
+        other = [name for name in found if found[name].tobytes() != again[name].tobytes()]
+        if other:
+            return {"failure": f"{other} at {sizes}: other bits on 3 threads than on 1"}
+    return {"kernels": len(engine.explain().kernels)}
+
+
+if __name__ == "__main__":
+    main()
