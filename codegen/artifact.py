@@ -10,7 +10,7 @@ thread_workspace_bytes` bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -71,13 +71,14 @@ def parameters_of(func: PrimFunc) -> tuple[Parameter, ...]:
 
 def sizes_of(func: PrimFunc) -> tuple[ToldSize, ...]:
     """The sizes that a call of a function decides, each where the first parameter tells it."""
-    places = [
-        (dim, n, axis)
-        for n, p in enumerate(func.parameters)
-        for axis, dim in enumerate(p.buffer.dims)
-    ]
-    first = {dim: (n, axis) for dim, n, axis in reversed(places)}
-    return tuple(ToldSize(dim, *first.get(dim, (None,))) for dim in func.dims)
+    return told_sizes(func.dims, parameters_of(func))
+
+
+def told_sizes(dims: Sequence[Dim], parameters: Sequence[Parameter]) -> tuple[ToldSize, ...]:
+    """Where the first of some parameters tells each dim."""
+    places = [(s, n, axis) for n, p in enumerate(parameters) for axis, s in enumerate(p.shape)]
+    first = {size: (n, axis) for size, n, axis in reversed(places)}
+    return tuple(ToldSize(dim, *first.get(size_of(dim), (None,))) for dim in dims)
 
 
 class HasParameters(Protocol):

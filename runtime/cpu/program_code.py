@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from ...codegen.program_artifact import ProgramArtifact
-from ...tir.dim import Dim
 from ...tir.program.flow import Iterations, Taken, taken
 from ...tir.program.program import Action, Copy, KeepLargest, Launch, Slice, WriteIteration, actions
 from ...tir.program.steps_at import slice_at, steps_at
-from ...tir.sizes import Size, shape_in
+from ...tir.sizes import shape_in
 from ..arrays import ALIGNMENT, Array, empty_aligned, memory
 from ..index_checks import check_indices
 from ..machine.host import default_threads
-from ..model.interface import Interface
+from ..model.interface import Interface, told
 from ..toolchain.library import Library, Pointer, SharedObject, ffi
 from .native import NativeEntry
 from .pages import side_by_side
@@ -83,7 +82,7 @@ class CpuFrame:
         self._outputs_at = len(artifact.inputs) + len(program.pointers)
         self._sizes_at = self._outputs_at + len(artifact.outputs)
         self._scratch_at = self._sizes_at + len(artifact.dims)
-        self._told = told(artifact)
+        self._told = told(artifact.inputs)
         self._sizes = dict.fromkeys(artifact.dims, 0)
         self._arguments = ffi.new(_POINTERS, self._scratch_at + 1)
         for position, pointer in enumerate(program.pointers, len(artifact.inputs)):
@@ -206,17 +205,6 @@ class CpuFrame:
         self._scratch = ScratchMemory(size + 2 * self._fence)
         self._base = ffi.cast(_CHARS, self._scratch.pointer) + self._fence
         self._arguments[self._scratch_at] = self._base
-
-
-def told(artifact: ProgramArtifact) -> dict[Dim, tuple[int, int]]:
-    """Which input, by its position, and which axis of it, tells each size that a run decides."""
-    axes = {
-        size.dim: (number, axis)
-        for number, parameter in reversed(tuple(enumerate(artifact.inputs)))
-        for axis, size in enumerate(parameter.shape)
-        if isinstance(size, Size)
-    }
-    return {dim: axes[dim] for dim in artifact.dims}
 
 
 def prepare_constants(

@@ -152,6 +152,17 @@ class Interface:
                 )
 
 
+def told(inputs: Sequence[Parameter]) -> dict[Dim, tuple[int, int]]:
+    """Which input, by its position, and which axis of it, tells each size that a run decides."""
+    axes = {
+        size.dim: (number, axis)
+        for number, parameter in reversed(tuple(enumerate(inputs)))
+        for axis, size in enumerate(parameter.shape)
+        if isinstance(size, Size)
+    }
+    return {dim: axes[dim] for dim in dims_in(size for one in inputs for size in one.shape)}
+
+
 def _spec(argument: Argument) -> TensorSpec:
     shape = tuple(str(size) if isinstance(size, Size) else size for size in argument.shape)
     return TensorSpec(argument.name, argument.dtype, shape)
