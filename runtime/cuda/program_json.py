@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from ...codegen.cuda.program_artifact import PREPARE, CudaProgram
+from ...codegen.program_artifact import slices_of
 from ...tir.dim import Dim
 from ...tir.json_reader import Json, Reader
 from ...tir.program.flow import has_flow
-from ...tir.program.program import Launch
+from ...tir.program.program import Launch, Slice
 from ...tir.sizes import AnySize, at_most, product_of, same, substituted
 from ..artifact_json import (
     SYMBOL,
@@ -49,6 +50,17 @@ def _check(program: CudaProgram) -> None:
     for step in (*program.body, *program.prepare):
         if isinstance(step, Launch) and not _fits(program, step):
             raise wrong(f"a launch of '{step.function}' does not fit the kernels")
+        for item in slices_of(step):
+            _check_whole(program, item)
+
+
+def _check_whole(program: CudaProgram, item: Slice) -> None:
+    """Refuse a slice of an array that a run gives or takes which is not as large, in every run."""
+    tensors = {"input": program.inputs, "output": program.outputs, "constant": program.constants}
+    if item.space in tensors:
+        whole = tensors[item.space][item.position]
+        if same(product_of(item.shape), product_of(whole.shape)) is not True:
+            raise wrong(f"{item} is not all of '{whole.name}'")
 
 
 def _fits(program: CudaProgram, step: Launch) -> bool:
@@ -71,6 +83,7 @@ def _fits(program: CudaProgram, step: Launch) -> bool:
             dtype.bytes * substituted(product_of(shape), given),
             item.dtype.bytes * product_of(item.shape),
         )
+        is True
         for (dtype, shape), item in zip(arrays, step.arguments, strict=True)
     )
 

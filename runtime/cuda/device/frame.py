@@ -2,11 +2,11 @@
 
 On the device it is one allocation: the arena, what kernels need between their launches, and a place
 for each input and output. Arrays of the host come and go through pinned memory; arrays of the
-device are read and written where they lie. Its parts are as large as the largest sizes need them;
-a run touches what its own sizes need. Copies and launches are recorded once for the sizes and the
-arrays of the device that a run is pointed to; the last MOST_GRAPHS recordings are kept. Other arrays
-of the host are recorded by nobody. A run waits for nothing that somebody else still writes into an
-array of the device.
+device are read and written where they lie. The memory is that of the largest sizes; a run touches
+as much of it as its own sizes need. Copies and launches are recorded once for the sizes and the
+arrays of the device that a run is pointed to, and the last MOST_GRAPHS recordings are kept; for
+other arrays of the host nothing is recorded anew. A run waits for nothing that somebody else still
+writes into an array of the device.
 """
 
 from __future__ import annotations

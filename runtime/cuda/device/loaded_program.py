@@ -62,7 +62,9 @@ class LoadedProgram:
         name, places = step.function.removesuffix(PREPARE), self.artifact.places(step)
         sizes = {n: np.int32(closed(size)) for n, size in self.artifact.sizes(step).items()}
         for launch in self.artifact.launches_at(step):
-            arguments = pack(*(sizes[n] if n in sizes else place(places[n]) for n in launch.arguments))
+            arguments = pack(
+                *(sizes[n] if n in sizes else place(places[n]) for n in launch.arguments)
+            )
             self._kernels[name, launch.kernel].launch(
                 launch.grid,
                 launch.block,

@@ -18,7 +18,7 @@ from ...arrays import Array
 from ...index_checks import check_indices
 from ...model.interface import Interface, told
 from .emulated_code import EmulationFailed
-from .emulator import emulate
+from .emulator import Given, emulate
 from .report import EmulationReport
 
 _POISON = 0xFF  # every byte of what nobody wrote: NaN in every float type
@@ -165,12 +165,11 @@ class _Memory:
         for name in used - written:
             arrays[name] = arrays[name].view()
             arrays[name].flags.writeable = False
-        given = {**arrays, **{name: closed(size) for name, size in sizes.items()}}
+        given: Given = {**arrays, **{name: closed(size) for name, size in sizes.items()}}
         report = emulate(kernel.source, launches, given, checked=checked, fresh=written)
         if not report:
             raise EmulationFailed(
-                f"emulate: '{step.function}' of '{artifact.name}' does what no kernel may "
-                "do.",
+                f"emulate: '{step.function}' of '{artifact.name}' does what no kernel may do.",
                 code="emulate-program",
                 where=str(report),
                 notes=(f"it computes {step.label}.",) if step.label else (),
