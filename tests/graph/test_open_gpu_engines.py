@@ -146,3 +146,22 @@ def test_no_rows_are_no_launch(target: str) -> None:
     whole = artifact_of(engine)
     artifact = whole.at({whole.dims[0]: 0})
     assert [artifact.launches_at(step) for step in artifact.launches] == [()]
+
+
+def counted() -> onnx.ModelProto:
+    """x over the number of its columns, which the kernel is told as a size alone."""
+    w = Writer(1)
+    count = w.add("Gather", w.add("Shape", "x"), w.whole("last", 1), axis=0)
+    w.add("Div", "x", w.add("Cast", count, to=TensorProto.FLOAT), output="y")
+    return model_of(w, {"x": (TensorProto.FLOAT, [3, "seq"])})
+
+
+def test_a_size_that_no_array_of_a_kernel_tells_is_said_by_its_launch() -> None:
+    engine = tw.compile(counted(), GPU, shapes={"seq": (1, 4, 50)}, verify="emulated")
+    artifact = artifact_of(engine)
+    untold = [size for k in artifact.kernels for size in k.sizes if size.parameter is None]
+    assert untold
+    assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}
+    for count in (1, 50, 7):
+        x = np.random.default_rng(count).standard_normal((3, count), dtype=np.float32)
+        np.testing.assert_allclose(tw.emulated(engine)(x), x / np.float32(count), rtol=1e-6)
