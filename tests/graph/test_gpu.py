@@ -20,7 +20,8 @@ from tilewright.runtime.index_checks import IndexRangeError
 from .open_models import encoder as open_encoder
 from .test_gpu_engines import network
 from .test_half import CASES
-from .test_open_sizes import ENCODER, words
+from .test_open_gpu_engines import CHOICES, ENCODER
+from .test_open_sizes import words
 from .transformer import WORDS, encoder
 
 pytestmark = pytest.mark.gpu
@@ -69,7 +70,7 @@ def test_one_engine_serves_all_sizes(context: DeviceContext) -> None:
     assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}
     assert engine.explain().whole.count("ok twice") == 2
     bound, bits = engine.context(), {}
-    for batch, seq in [(1, 1), (3, 20), (2, 7), (1, 20)] * 2:
+    for batch, seq in CHOICES * 2:
         given = words(batch, seq)
         wanted = evaluate(import_onnx(open_encoder(), shapes=ENCODER), given)["y"]
         bound.bind(given).run()
