@@ -92,7 +92,7 @@ def test_the_plan_says_which_sizes_a_launch_takes_and_where_they_end_its_grid() 
     assert "input[0]: float32[batch, 24]" in plan
     assert "; batch = batch)" in plan
     plan = encoder_engine().plan
-    assert "<<<(2, up to 4, 1), (8, 8, 1)>>>" in plan
+    assert "<<<(2, up to 6, 1), (8, 8, 1)>>>" in plan
     assert "; batch_seq = batch*seq)" in plan
 
 
