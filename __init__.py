@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .graph.plan.tasks import tasks as tasks
     from .runtime.engine.context import Context as Context
     from .runtime.engine.engine import Engine as Engine
+    from .runtime.engine.size_log import frequent_sizes as frequent_sizes
     from .runtime.kernel import Kernel as Kernel
     from .runtime.machine.timing import Timing as Timing
     from .runtime.measure.roofline import Roofline as Roofline
@@ -67,6 +68,7 @@ _HOMES = {
     "build": "driver.build:build",
     "compile": "graph.compile:compile",
     "emulated": "driver.check.emulated:emulated",
+    "frequent_sizes": "runtime.engine.size_log:frequent_sizes",
     "load": "driver.load:load",
     "prove": "driver.build:prove",
     "tasks": "graph.plan.tasks:tasks",

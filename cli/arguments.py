@@ -84,7 +84,7 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         metavar="NAME:SIZES",
         help="sizes that the model leaves open: image:1x3x224x224 for an input, batch:1 for a "
         "symbol, mask:[8] for an input of one dimension; several with commas; batch:1-8-64: any "
-        "size from 1 to 64, best at 8",
+        "size from 1 to 64, best at 8; `tilewright explain` says what is assumed of the others",
     )
     parser.add_argument(
         "--target",
@@ -126,6 +126,16 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME:SIZE",
         help="of random inputs, where a run decides: batch:3,seq:17 (default: the usual ones)",
+    )
+
+
+def add_shape_log(parser: argparse.ArgumentParser) -> None:
+    """Add `--shape-log`."""
+    parser.add_argument(
+        "--shape-log",
+        metavar="FILE",
+        help="add the sizes of all runs to this log, from which tw.frequent_sizes chooses some to "
+        "compile for",
     )
 
 

@@ -10,6 +10,7 @@ from .arguments import (
     add_json,
     add_model,
     add_schedules,
+    add_shape_log,
     add_sizes,
     add_verb,
     counts,
@@ -35,6 +36,7 @@ _EXAMPLES = """\
   tilewright run model.onnx --threads 1,2 --duration 5 --json  latency, for programs
   tilewright run model.onnx --save-engine model.twe            keep what was compiled
   tilewright run --load-engine model.twe                       run it again, without the model
+  tilewright run model.onnx --sizes seq:17 --shape-log s.jsonl note at which sizes it ran
 """
 
 
@@ -58,6 +60,7 @@ def add_parser(verbs: Verbs) -> None:
     parser.add_argument("--save-outputs", metavar="FILE", help="write the outputs as .npz")
     parser.add_argument("--seed", type=int, default=0, help="of random inputs (default 0)")
     add_sizes(parser)
+    add_shape_log(parser)
     parser.add_argument(
         "--check", action="store_true", help="compare with the reference in float64; exit 1 if off"
     )
@@ -99,6 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = arguments.check or arguments.atol is not None or arguments.rtol is not None
     report = engine.verify(inputs, atol=arguments.atol, rtol=arguments.rtol) if wanted else None
     timed = _timed(engine, inputs, arguments)
+    if arguments.shape_log is not None:
+        engine.log_sizes(arguments.shape_log)
     if arguments.json:
         print(json.dumps(_json(engine, report, timed), indent=1))
     else:

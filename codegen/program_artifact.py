@@ -3,8 +3,8 @@
 The object of a ProgramArtifact defines one entry, `symbol`, that runs the model, and the entries of
 its kernels, which the model's entry calls; checks and the profiler call them one by one. All have
 the type that artifact.py states. The arguments of the model's entry are the pointers of the inputs,
-of the constants that it reads, of the outputs; then the sizes that the run decides, each an integer
-as wide as a pointer; then scratch memory: the arena, then the workspace, then each thread's
+of the constants that it reads, of the outputs; then the sizes that the call decides, each an
+integer as wide as a pointer; then scratch memory: the arena, then the workspace, then each thread's
 workspace.
 """
 
@@ -22,15 +22,17 @@ from ..tir.program.program import (
     Program,
     ProgramCheck,
     ProgramTensor,
+    ReadSize,
     Repeat,
     Slice,
     Step,
     Sync,
     kept_words,
     launches_of,
+    sizes_read,
 )
 from ..tir.program.steps_at import steps_at
-from ..tir.sizes import dims_in, shape_in
+from ..tir.sizes import dims_in, shape_with
 from ..tir.target.target import Target
 from .artifact import Entry, Parameter
 
@@ -90,15 +92,27 @@ class EmittedProgram(ABC):
 
     @property
     def dims(self) -> tuple[Dim, ...]:
-        """The sizes that a run decides: those of the inputs, in their order."""
+        """The sizes that a call decides: those of the inputs, in their order."""
         return dims_in(size for parameter in self.inputs for size in parameter.shape)
 
+    @property
+    def sizes_read(self) -> tuple[ReadSize, ...]:
+        """The sizes that a run computes, and where they lie when it has run."""
+        return sizes_read(self.body)
+
+    @property
+    def all_dims(self) -> tuple[Dim, ...]:
+        """The sizes that a call decides, and those that a run computes."""
+        computed = [step.dim for step in self.sizes_read]
+        given = dims_in(size for parameter in self.outputs for size in parameter.shape)
+        return tuple(dict.fromkeys((*self.dims, *computed, *given)))
+
     def at(self, values: Mapping[Dim, int]) -> Self:
-        """What it takes, gives and does at these sizes."""
+        """What it takes, gives and does at these sizes; those that a run computes stay."""
         if not self.dims:
             return self
         inputs, outputs = (
-            tuple(replace(p, shape=shape_in(p.shape, values)) for p in parameters)
+            tuple(replace(p, shape=shape_with(p.shape, values)) for p in parameters)
             for parameters in (self.inputs, self.outputs)
         )
         return replace(self, inputs=inputs, outputs=outputs, body=steps_at(self.body, values))

@@ -4,6 +4,7 @@ only the runtime is imported.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
@@ -11,6 +12,7 @@ from ..runtime.call_result import CallResult
 from ..runtime.engine.engine import Engine
 from ..runtime.engine.format import EngineFileError
 from ..runtime.engine.reader import EngineFile
+from ..runtime.engine.variants import with_variants
 from ..runtime.log import log
 from ..runtime.machine.host import host
 from ..tir.errors import TilewrightError
@@ -90,7 +92,6 @@ def _rebuild(
         file.title,
         missing[0],
     )
-    model = parts.plain.model()
     oracle = "not run: the file keeps no reference"
     options = ProgramOptions(
         notes=(*parts.report.notes, f"built anew: {missing[0]}"),
@@ -101,4 +102,18 @@ def _rebuild(
         tolerance=parts.report.tolerance,
         oracle=oracle if parts.reference is None else parts.reference.model(),
     )
-    return build_program(model.program, model.constants, options=options)
+    model = parts.plain.model()
+    engine = build_program(model.program, model.constants, options=options)
+    variants = []
+    for variant in parts.variants:
+        own = variant.parts
+        assert own.plain is not None, "kept with that of the engine"
+        model = own.plain.model()
+        notes, bound = (*own.report.notes, f"built anew: {missing[0]}"), own.plan.lower_bound_bytes
+        how = replace(options, notes=notes, lower_bound_bytes=bound)
+        built = build_program(model.program, model.constants, options=how)
+        variants.append(replace(variant, parts=built.parts))
+    if not variants:
+        return engine
+    made = with_variants(engine.parts, variants)
+    return Engine(made, threads=threads, max_contexts=max_contexts)

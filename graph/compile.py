@@ -5,20 +5,26 @@ What is needed to make one (ONNX, graph and proof libraries) is imported only th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 from ..driver.check.collector import fewer_collections
 from ..driver.resolve_target import resolve_target
 from ..runtime.call_result import CallResult
 from ..runtime.engine.engine import Engine
+from ..runtime.engine.parts import EngineParts, Variant
+from ..runtime.engine.variants import with_variants
 from ..runtime.machine.memory import process_memory
+from ..runtime.model.interface import Interface
 from ..tir.target.target import Target
 from ..tir.text.size import bytes_text
+from .assumed_sizes import telling_assumed
 from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
-from .options import BuildOptions, Shapes, Verify, check_options, check_shapes, check_tolerance
+from .options import BuildOptions, Shapes, Verify, check_options
+from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
 
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
@@ -38,6 +44,7 @@ def compile(
     target: Target | str | None = None,
     *,
     shapes: Shapes | None = None,
+    specialise: Sequence[NamedSizes] | int = (),
     precision: str = "float32",
     effort: str = "default",
     schedules: ScheduleSource | Chooser | None = None,
@@ -58,57 +65,118 @@ def compile(
 
     model: the path or the bytes of an ONNX file, a ModelProto, or a Graph; what it has in float16
     is stored so and computed in float32. shapes: sizes that it leaves open, by input {"x": (1, 3,
-    224, 224)} or by symbol {"batch": 1}. schedules: a source of schedules and times, or a function
-    of (func, target); require_tuned: refuse a function that it has no tuned schedule for. passes:
-    in place of the usual ones.
-    max_bytes: most memory of all contexts, of which there are at most `max_contexts`, with the
-    weights.
+    224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the
+    largest of a run; bounds of others are assumed, and `explain` says which. specialise: sizes that
+    come often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
+    weights; 4: the four most frequent sizes get one, made in the background while runs go on.
+    schedules: a source of schedules and times, or a function of (func, target); require_tuned:
+    refuse a function that it has no tuned schedule for. passes: in place of the usual ones.
+    max_bytes: most memory of all contexts, at most `max_contexts`, with the weights.
     strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with
     what it was given, "kernels" runs each kernel once beside its reference, "all" does both and
     runs the whole engine. For a GPU both run where there is one; "emulated" is "all" on the CPU.
     tolerance: the largest error of an output that you accept, as a share of its largest magnitude,
     from 1e-5. Algorithms that round more may then be used (today Winograd's F(4x4, 3x3)), each
-    where its own expected error is no larger; with verify="all" the engine runs once beside its
-    reference, and where an output is off by more it is built without them. `Engine.verify` allows
-    as much. None: no such algorithm.
-    cache: look for the engine among those made before, and keep it; only without `schedules` and
-    `passes`. progress: is called with the name of each stage.
+    where its expected error is no larger; with verify="all" the engine runs once beside its
+    reference, and is built without them where an output is off by more. `Engine.verify` allows as
+    much. cache: look for the engine among those made before, and keep it; only without `schedules`
+    and `passes`. progress: is called with the name of each stage.
     Raises: ModelError, TargetError, ScheduleError, CompilerNotFound; OptionError for an option that
-    is not available yet; UntunedError; MemoryLimitError.
+    is not available; UntunedError; MemoryLimitError.
     """
-    check_options(
-        precision=precision,
-        effort=effort,
-        deterministic=deterministic,
-        verify=verify,
-        calibration=calibration,
-    )
-    check_shapes(shapes)
-    check_tolerance(tolerance, strict)
-    resolved, tell = resolve_target(target), progress or _silent
+    check_options(precision=precision, effort=effort, deterministic=deterministic)
+    check_options(verify=verify, calibration=calibration)
     options = BuildOptions(
         shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
     )
-    engine = _found_or_made(model, resolved, options, cache, tell)
+    job = _Job(model, resolve_target(target), options, cache, progress or _silent)
+    engine = job.specialised(job.engine(), specialise, max_bytes)
     if max_bytes is not None:
-        _check_memory(engine, resolved, max_bytes, max_contexts or 1)
+        _check_memory(engine, job.target, max_bytes, max_contexts or 1)
     return cast("Engine[CallResult]", engine)
 
 
-def _found_or_made(
-    model: object, target: Target, options: BuildOptions, cache: bool, tell: Progress
-) -> Engine:
-    key = _key(model, target, options) if cache else None
-    engine = kept_engine(key, target, options.max_contexts) if key else None
-    if engine is None:
-        # here, because a hit must not wait for what only a build needs
-        from .compile_model import compile_model
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is to be compiled, for what, and how."""
 
-        with fewer_collections(), _telling_memory():
-            engine = compile_model(model, target, options, tell)
-        if key:
-            keep_engine(key, engine)
-    return engine
+    model: object
+    target: Target
+    options: BuildOptions
+    cache: bool
+    tell: Progress
+
+    def engine(self) -> Engine:
+        """The engine, found among those that are kept, or made."""
+        key = self._key()
+        engine = self._kept(key)
+        if engine is None:
+            # here, because a hit must not wait for what only a build needs
+            from .compile_model import compile_model
+
+            with fewer_collections(), _telling_memory():
+                engine = compile_model(self.model, self.target, self.options, self.tell)
+            if key:
+                keep_engine(key, engine)
+        return engine
+
+    def specialised(
+        self, engine: Engine, wanted: Sequence[NamedSizes] | int, max_bytes: int | None
+    ) -> Engine:
+        """The engine with a variant for each of some sizes, kept as one; or one that makes so many.
+
+        Raises: OptionError.
+        """
+        if isinstance(wanted, int):
+            check_count(engine, wanted, max_bytes)
+            interface = engine.interface
+            engine.specialise(wanted, lambda at, tell: replace(self, tell=tell)._at(interface, at))
+            return engine
+        chosen = chosen_sizes(engine, wanted)
+        if not chosen:
+            return engine
+        key = self._key(chosen)
+        made = self._kept(key)
+        if made is None:
+            variants = [Variant(sizes, self._at(engine.interface, dict(sizes))) for sizes in chosen]
+            parts = with_variants(engine.parts, variants)
+            made = Engine[Any](parts, max_contexts=self.options.max_contexts)
+            if key:
+                keep_engine(key, made)
+        return made
+
+    def _at(self, interface: Interface, sizes: NamedSizes) -> EngineParts:
+        """The parts of the engine for these sizes alone."""
+        self.tell("variant at " + ", ".join(f"{name} {size}" for name, size in sizes.items()))
+        specs = interface.inputs_at(sizes)
+        options = replace(self.options, shapes={spec.name: spec.shape for spec in specs})
+        model = _closed(self.model, sizes)
+        return replace(self, model=model, options=options, cache=False).engine().parts
+
+    def _kept(self, key: str | None) -> Engine | None:
+        return kept_engine(key, self.target, self.options.max_contexts) if key else None
+
+    def _key(self, variants: Sequence[Chosen] = ()) -> str | None:
+        """Under what the engine is kept; None where it is not."""
+        options = self.options
+        own = options.schedules is not None or options.passes is not None
+        if not self.cache or own or options.require_tuned:
+            return None
+        digest = model_digest(self.model)
+        plain = {name: getattr(options, name) for name in ("strict", "verify", "tolerance")}
+        values = {"shapes": dict(options.shapes or {}), "variants": variants, **plain}
+        return None if digest is None else engine_key(digest, self.target, values)
+
+
+def _closed(model: object, sizes: NamedSizes) -> object:
+    """The model, at these sizes where it is a graph; `shapes` closes others."""
+    # here, because a hit must not wait for what only a build needs
+    from .ir.at_sizes import graph_at
+    from .ir.ir import Graph
+
+    if not isinstance(model, Graph):
+        return model
+    return graph_at(model, {dim: sizes[dim.name] for dim in model.dims})
 
 
 @contextmanager
@@ -124,29 +192,26 @@ def _telling_memory() -> Iterator[None]:
         ) from error
 
 
-def _key(model: object, target: Target, options: BuildOptions) -> str | None:
-    """Under what the engine is kept; None where it is not."""
-    if options.schedules is not None or options.passes is not None or options.require_tuned:
-        return None
-    digest = model_digest(model)
-    shapes = dict(options.shapes or {})
-    plain = ("strict", "verify", "tolerance")
-    values = {"shapes": shapes, **{name: getattr(options, name) for name in plain}}
-    return None if digest is None else engine_key(digest, target, values)
-
-
 def _silent(stage: str) -> None:
     """Discard a progress message."""
 
 
 def _check_memory(engine: Engine, target: Target, max_bytes: int, contexts: int) -> None:
-    plan = engine.memory_plan
+    """Raises: MemoryLimitError."""
+    plan, dims = engine.memory_plan, engine.interface.dims
     peak = plan.peak_bytes(target.threads, contexts)
-    if peak > max_bytes:
+    if peak <= max_bytes:
+        return
+    with telling_assumed(dims):
+        sizes = ", ".join(f"'{dim.name}' {dim.high}" for dim in dims)
+        hints = ("raise max_bytes, or lower max_contexts.",)
         raise MemoryLimitError(
-            f"compile: {contexts} context(s) of '{engine.name}' take {bytes_text(peak)}; "
-            f"expected at most {bytes_text(max_bytes)}.",
+            f"compile: {contexts} context(s) of '{engine.name}' take {bytes_text(peak)}"
+            f"{f' at the largest sizes, {sizes}' if dims else ''}; expected at most "
+            f"{bytes_text(max_bytes)}.",
             code="compile-memory",
             notes=(str(plan),),
-            hints=("raise max_bytes, or lower max_contexts.",),
+            hints=(*hints, "shapes={...} with smaller largest sizes takes less.")
+            if dims
+            else hints,
         )

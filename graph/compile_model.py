@@ -25,6 +25,7 @@ from ..runtime.model.verification import Report, compare_outputs
 from ..schedule.source import ReasonedSource, ScheduleSource, as_source, schedule_from
 from ..tir.program.program import Program
 from ..tir.target.target import Target
+from .assumed_sizes import telling_assumed
 from .errors import ModelError
 from .importers.onnx.importer import import_onnx
 from .ir.ir import Graph
@@ -61,11 +62,22 @@ def compile_model(
     model: object, target: Target, options: BuildOptions, tell: Callable[[str], object]
 ) -> Engine:
     """What `compile` does where no engine is kept; `tell` is called with the name of each stage."""
-    source = as_source(options.schedules)
     tell("import")
     clock = Clock()
     imported = _imported(model, options.shapes)
     clock.lap("import")
+    with telling_assumed(imported.dims):
+        return _compiled(imported, target, options, clock, tell)
+
+
+def _compiled(
+    imported: Graph,
+    target: Target,
+    options: BuildOptions,
+    clock: Clock,
+    tell: Callable[[str], object],
+) -> Engine:
+    source = as_source(options.schedules)
     tell("plan")
     check = options.verify in ("all", "rewrites", "emulated")
     planned = plan_model(

@@ -36,6 +36,11 @@ class BuildOptions:
     verify: Verify = "all"
     tolerance: float | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse options that no build has. Raises: ShapesError, OptionError."""
+        check_shapes(self.shapes)
+        check_tolerance(self.tolerance, self.strict)
+
 
 class ShapesError(ModelError, TypeError):
     """The shapes of a compile are no mapping."""

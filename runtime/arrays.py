@@ -137,18 +137,17 @@ class Argument:
                 if n != size:
                     raise self._shape_error(array, call)
             elif not size.low <= n <= size.high:
-                raise ArgumentValueError(
-                    f"{call}: axis {axis} of '{self.name}' has {n} elements; expected "
-                    f"'{size}', which is {size.low} to {size.high}.",
-                    code="argument-size",
-                    hints=(self.wider(size, n),),
-                )
+                raise self.size_error(call, axis, n, size)
 
-    @staticmethod
-    def wider(size: Size, wanted: int) -> str:
-        """What builds a kernel for one more size."""
-        low, high = min(wanted, size.low), max(wanted, size.high)
-        return f'te.dim("{size}", {low}, {high}) builds a kernel that takes it.'
+    def size_error(self, call: str, axis: int, n: int, size: Size) -> ArgumentValueError:
+        """What is wrong with an axis of `n` elements, a number that `size` never is."""
+        low, high = min(n, size.low), max(n, size.high)
+        return ArgumentValueError(
+            f"{call}: axis {axis} of '{self.name}' has {n} elements; expected "
+            f"'{size}', which is {size.low} to {size.high}.",
+            code="argument-size",
+            hints=(f'te.dim("{size}", {low}, {high}) builds a kernel that takes it.',),
+        )
 
     def _view(self, value: object, call: str) -> Array:
         """The memory of a foreign array as a NumPy array."""
@@ -217,11 +216,16 @@ class Argument:
 
 
 def accept_call(
-    call: str, inputs: Sequence[Argument], outputs: Sequence[Argument], values: Sequence[object]
+    call: str,
+    inputs: Sequence[Argument],
+    outputs: Sequence[Argument],
+    values: Sequence[object],
+    computed: Mapping[Dim, int] = NO_SIZES,
 ) -> tuple[list[Array], list[Array]]:
     """The arrays of a call, inputs and outputs; outputs that were not given are new.
 
-    `values` are all inputs, or all inputs and all outputs, in order.
+    `values` are all inputs, or all inputs and all outputs, in order. computed: the most of each
+    size that the call computes itself.
     Raises: ArgumentTypeError, ArgumentValueError.
     """
     given = len(values)
@@ -230,6 +234,7 @@ def accept_call(
             argument.accept(value, call) for argument, value in zip(inputs, values, strict=True)
         ]
         sizes = sizes_of_call(call, inputs, arrays)
+        sizes = {**sizes, **computed} if computed else sizes
         return arrays, [argument.new(sizes) for argument in outputs]
     if given != len(inputs) + len(outputs):
         raise _count_error(call, inputs, outputs, given)
@@ -237,7 +242,7 @@ def accept_call(
     arrays = [
         argument.accept(value, call) for argument, value in zip(expected, values, strict=True)
     ]
-    sizes_of_call(call, expected, arrays)
+    sizes_of_call(call, expected, arrays, computed)
     _check_apart(call, expected, arrays)
     return arrays[: len(inputs)], arrays[len(inputs) :]
 
@@ -269,10 +274,13 @@ def address(array: Array) -> int:
 
 
 def sizes_of_call(
-    call: str, arguments: Sequence[Argument], arrays: Sequence[Array]
+    call: str,
+    arguments: Sequence[Argument],
+    arrays: Sequence[Array],
+    computed: Mapping[Dim, int] = NO_SIZES,
 ) -> Mapping[Dim, int]:
     """The sizes that a call decides. Raises: ArgumentValueError where two arrays disagree."""
-    found: dict[Dim, int] = {}
+    found: dict[Dim, int] = {**computed}
     told: dict[Dim, str] = {}
     others: list[tuple[Argument, Array, int, Size]] = []
     for argument, array in zip(arguments, arrays, strict=True):

@@ -47,7 +47,7 @@ def program_to_json(program: EmittedProgram) -> dict[str, Json]:
     return {
         "name": program.name,
         "target": dict(program.target.to_json()),
-        "dims": dims_to_json(program.dims),
+        "dims": dims_to_json(program.all_dims),
         "inputs": [parameter_to_json(p) for p in program.inputs],
         "constants": [parameter_to_json(p) for p in program.constants],
         "read": list(program.read),

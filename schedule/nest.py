@@ -14,7 +14,16 @@ from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc
 from ..tir.node import Node
 from ..tir.stmt import Alloc, Block, For, Prefetch, Role, Seq, Stmt, seq
-from ..tir.visit import enclosing_path, loads, replace_stmt, statements, stores, substitute
+from ..tir.visit import (
+    blocks,
+    enclosing_path,
+    free_vars,
+    loads,
+    replace_stmt,
+    statements,
+    stores,
+    substitute,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,17 @@ def loops_around(func: PrimFunc, target: Stmt) -> tuple[For, ...]:
 def ranges_of(loops: tuple[For, ...]) -> dict[Var, Interval]:
     """The interval of each loop's variable."""
     return {loop.var: (0, loop.extent - 1) for loop in loops}
+
+
+def open_loops(stmt: Stmt) -> frozenset[Var]:
+    """The loops around the blocks in a statement of which a call decides how far they run."""
+    return frozenset(
+        var
+        for block in blocks(stmt)
+        for it, binding in zip(block.iters, block.bindings, strict=True)
+        if it.dim is not None
+        for var in free_vars(binding)
+    )
 
 
 def loops_below(stmt: Stmt) -> tuple[For, ...]:

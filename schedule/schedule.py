@@ -20,7 +20,7 @@ from ..tir.expr import Expr
 from ..tir.stmt import Tail
 from . import library
 from .index_map import IndexMap
-from .nest import loop_of, loops_around
+from .nest import loop_of, loops_around, open_loops
 from .primitives.blocks.axes import JOIN_AXES, SPLIT_AXIS
 from .primitives.blocks.compute_at import COMPUTE_AT
 from .primitives.blocks.inline import COMPUTE_INLINE, REVERSE_COMPUTE_INLINE
@@ -86,6 +86,12 @@ class Schedule(Recorder):
         """How the incomplete last iteration of a loop is cut; None where all are whole."""
         state = self._states[-1]
         return loop_of(state.func, state.references.loop(state.func, loop, "tail")).tail
+
+    def is_open(self, loop: LoopRef) -> bool:
+        """Whether a call decides how many of its iterations there are."""
+        state = self._states[-1]
+        var = state.references.loop(state.func, loop, "is_open")
+        return var in open_loops(state.func.body)
 
     # -- loops ------------------------------------------------------------------------------------
 

@@ -42,6 +42,8 @@ class Checked(Expr):
 
 def clamped(value: Expr, extent: int) -> Expr:
     """The int64 `value` moved into 0 .. extent-1; 0 where the extent is 0."""
+    if extent <= 1:  # a clamped value that is simplified later leaves what was computed for it
+        return index(0)
     return Max(Min(value, index(extent - 1)), index(0))
 
 

@@ -18,12 +18,14 @@ from .expr import Var
 class Dim(Var):
     """A size of `low` .. `high`, the same wherever it stands in one call.
 
-    typical: the one for which a schedule is chosen; `high` where it is None.
+    typical: the one for which a schedule is chosen; `high` where it is None. assumed: nobody said
+    the bounds, so that a refusal has to say where they come from.
     """
 
     low: int = 0
     high: int = 0
     typical: int | None = None
+    assumed: bool = False
 
     @property
     def usual(self) -> int:

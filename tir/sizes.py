@@ -259,10 +259,7 @@ def greatest(*sizes: AnySize) -> AnySize:
 
 def product_of(sizes: Iterable[AnySize]) -> AnySize:
     """The product of sizes; 1 of none."""
-    total: AnySize = 1
-    for size in sizes:
-        total = total * size
-    return total
+    return math.prod(sizes)
 
 
 def same(a: AnySize, b: AnySize) -> bool | None:
@@ -294,11 +291,8 @@ def is_closed(shape: Iterable[AnySize]) -> bool:
 
 def dims_in(sizes: Iterable[AnySize]) -> tuple[Dim, ...]:
     """The dims that decide some sizes, each once."""
-    found: dict[Dim, None] = {}
-    for size in sizes:
-        if isinstance(size, Size):
-            found |= dict.fromkeys(size.dims)
-    return tuple(found)
+    opened = (size for size in sizes if isinstance(size, Size))
+    return tuple(dict.fromkeys(dim for size in opened for dim in size.dims))
 
 
 def substituted(size: AnySize, values: Mapping[Dim, AnySize]) -> AnySize:
@@ -324,6 +318,11 @@ def size_in(size: AnySize, values: Mapping[Dim, int]) -> int:
 def shape_in(shape: Iterable[AnySize], values: Mapping[Dim, int]) -> tuple[int, ...]:
     """The numbers that the sizes of a shape are."""
     return tuple(size_in(size, values) for size in shape)
+
+
+def shape_with(shape: Iterable[AnySize], values: Mapping[Dim, AnySize]) -> tuple[AnySize, ...]:
+    """The sizes of a shape with something else in place of some of their dims."""
+    return tuple(substituted(size, values) for size in shape)
 
 
 def _replaced(atom: Atom, values: Mapping[Dim, AnySize]) -> AnySize:

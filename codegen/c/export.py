@@ -5,15 +5,27 @@ makefile. Its weights lie in a file of their own, each constant at a multiple of
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...tir.program.program import ReadSize, Slice
 from ..artifact import Parameter
 from ..program_artifact import ProgramArtifact
 from ..text.comments import comment
 from ..text.names import CNames, mangle
 from .dialect import C
-from .export_frame import CHECKED, FAILED, GUARD, HEADER, MAKEFILE, OUTSIDE, SIZES, SOURCE
+from .export_frame import (
+    CHECKED,
+    FAILED,
+    FOUND,
+    FOUND_SIZES,
+    GUARD,
+    HEADER,
+    MAKEFILE,
+    OUTSIDE,
+    SIZES,
+    SOURCE,
+)
 from .frame import TEAM, prelude
 from .program_source import static_definitions
 from .workspace import ALIGNMENT
@@ -58,15 +70,11 @@ def export_texts(
     """
     name, title = mangle(artifact.name), f"{comment(artifact.name)} for {artifact.target}"
     (offsets, weights), names = weight_offsets(artifact), _argument_names(artifact)
-    inputs = [
-        f"const {C.type_of(p.dtype)} *{n}" for p, n in zip(artifact.inputs, names, strict=False)
-    ]
-    rest = names[len(artifact.inputs) : len(names) - len(artifact.dims)]
-    outputs = [f"{C.type_of(p.dtype)} *{n}" for p, n in zip(artifact.outputs, rest, strict=True)]
-    model = f"const {name}_model *model"
-    sizes = dict(zip(artifact.dims, names[len(names) - len(artifact.dims) :], strict=True))
-    counts = [f"int64_t {name}" for name in sizes.values()]
-    parameters = ", ".join([model, *inputs, *outputs, *counts, "void *scratch", "int threads"])
+    first = len(artifact.inputs) + len(artifact.outputs)
+    rest, told = names[len(artifact.inputs) : first], names[first : first + len(artifact.dims)]
+    sizes = dict(zip(artifact.dims, told, strict=True))
+    found = dict(zip(artifact.sizes_read, names[first + len(told) :], strict=True))
+    parameters = ", ".join(_parameters(artifact, name, names))
     arguments = [f"(void *){n}" for n in names[: len(artifact.inputs)]]
     arguments += [f"weights + {offset}" for offset in offsets]
     arguments += [*rest, *(f"(void *)(intptr_t){n}" for n in sizes.values()), "scratch"]
@@ -91,6 +99,7 @@ def export_texts(
         arguments=", ".join(arguments),
         symbol=artifact.symbol,
         failed=_failed(artifact),
+        found=_found(artifact, found, names),
         outside="".join(
             OUTSIDE.format(name=name, low=dim.low, high=dim.high) for dim, name in sizes.items()
         ),
@@ -105,9 +114,32 @@ def export_texts(
         parameters=parameters,
         checked=CHECKED if artifact.checks else "",
         sizes=SIZES if artifact.dims else "",
+        found=FOUND_SIZES if found else "",
     )
     makefile = MAKEFILE.format(title=title, file=FILE, flags=" ".join(flags))
     return Export(source, header, makefile)
+
+
+def _found(artifact: ProgramArtifact, sizes: Mapping[ReadSize, str], names: Sequence[str]) -> str:
+    """The lines that say the sizes that a run has computed."""
+    return "".join(
+        FOUND.format(name=name, place=_place(step.source, names, artifact))
+        for step, name in sizes.items()
+    )
+
+
+def _place(item: Slice, names: Sequence[str], artifact: ProgramArtifact) -> str:
+    """Where a number lies when a run is over, in the function that runs a model."""
+    match item.space:
+        case "arena":
+            return f"(const char *)scratch + {item.position}"
+        case "input":
+            return names[item.position]
+        case "constant":
+            offsets, _ = weight_offsets(artifact)
+            return f"weights + {offsets[artifact.read.index(item.position)]}"
+        case _:
+            return names[len(artifact.inputs) + item.position]
 
 
 def _failed(artifact: ProgramArtifact) -> str:
@@ -122,13 +154,27 @@ def _failed(artifact: ProgramArtifact) -> str:
     )
 
 
+def _parameters(artifact: ProgramArtifact, name: str, names: Sequence[str]) -> Iterator[str]:
+    """The parameters of the function that runs a model called `name`; names: those of
+    `_argument_names`.
+    """
+    rest = iter(names)
+    yield f"const {name}_model *model"
+    yield from (f"const {C.type_of(p.dtype)} *{next(rest)}" for p in artifact.inputs)
+    yield from (f"{C.type_of(p.dtype)} *{next(rest)}" for p in artifact.outputs)
+    yield from (f"int64_t {next(rest)}" for _ in artifact.dims)
+    yield from (f"int64_t *{one}" for one in rest)
+    yield from ("void *scratch", "int threads")
+
+
 def _argument_names(artifact: ProgramArtifact) -> list[str]:
-    """A C name for each input, each output and each size that a run decides."""
+    """A C name for each input, each output, each size that a call decides or a run computes."""
     names = CNames()
     for taken in ("model", "scratch", "threads", "weights", "args", "own"):
         names.fresh(taken)
     wanted = [parameter.name for parameter in (*artifact.inputs, *artifact.outputs)]
-    return [names.fresh(name) for name in (*wanted, *(dim.name for dim in artifact.dims))]
+    dims = (*artifact.dims, *(step.dim for step in artifact.sizes_read))
+    return [names.fresh(name) for name in (*wanted, *(dim.name for dim in dims))]
 
 
 def _described(artifact: ProgramArtifact, names: Sequence[str]) -> list[str]:
@@ -138,5 +184,7 @@ def _described(artifact: ProgramArtifact, names: Sequence[str]) -> list[str]:
         f" *   {p.role} {name}: {p.dtype}[{', '.join(map(str, p.shape))}] ({comment(p.name)[:60]})"
         for p, name in zip(parameters, names, strict=False)
     ]
-    sizes = zip(artifact.dims, names[len(parameters) :], strict=True)
-    return [*lines, *(f" *   size {name}: {dim.low} to {dim.high}" for dim, name in sizes)]
+    told, found = artifact.dims, [step.dim for step in artifact.sizes_read]
+    kinds = [*("size" for _ in told), *("computed size" for _ in found)]
+    sizes = zip(kinds, (*told, *found), names[len(parameters) :], strict=True)
+    return [*lines, *(f" *   {kind} {n}: {dim.low} to {dim.high}" for kind, dim, n in sizes)]

@@ -36,7 +36,7 @@ size_t {name}_scratch_bytes(int threads);
 /* Run on `threads` threads; the result has the same bits at any number of them.
  * scratch: {name}_scratch_bytes(threads) bytes that start at a multiple of 64, for this run alone;
  * NULL to have them allocated for this run.
- * Returns 0, or -1 where memory is lacking or `threads` is below 1{sizes}{checked}. */
+ * Returns 0, or -1 where memory is lacking or `threads` is below 1{sizes}{checked}.{found} */
 int {name}_run({parameters});
 
 #ifdef __cplusplus
@@ -118,7 +118,7 @@ int {name}_run({parameters})
     (void)weights;
     {name}_pool_run({symbol}, args, threads);
     int result = 0;
-{failed}    free(own);
+{found}{failed}    free(own);
     return result;
 }}
 """
@@ -130,6 +130,15 @@ CHECKED = """, or 1 where an index lay outside
 # Likewise, of a model some of whose sizes a run decides.
 SIZES = """, or -2, and nothing is written, where
  * a size lies outside of its bounds"""
+
+# Likewise, of a model some of whose sizes a run computes.
+FOUND_SIZES = """
+ * The computed sizes are written to where the pointers say, none of them NULL. An array that has
+ * one takes as much memory as its largest size asks for, and is dense at the size that is found."""
+
+FOUND = """\
+    *{name} = *(const int64_t *)({place});
+"""
 
 OUTSIDE = """\
     if ({name} < {low} || {name} > {high})

@@ -19,6 +19,7 @@ from ...tir.program.program import (
     KeepLargest,
     Launch,
     Program,
+    ReadSize,
     Repeat,
     Slice,
     Step,
@@ -53,6 +54,7 @@ from .program_frame import (
     ITERATION,
     LARGEST,
     LAUNCH,
+    READ_SIZE,
     SIZE,
     SYNC,
 )
@@ -194,14 +196,15 @@ def _larger(one: Scratch, other: Scratch) -> Scratch:
 
 def _entry_text(artifact: ProgramArtifact) -> str:
     """The model's entry."""
-    first, names = len(artifact.entry.parameters), size_names(artifact.dims)
+    read = (step.dim for step in artifact.sizes_read)
+    first, names = len(artifact.entry.parameters), size_names((*artifact.dims, *read))
     sizes = (
         SIZE.format(name=names[dim], position=first + n) for n, dim in enumerate(artifact.dims)
     )
     lines = _steps_text(artifact, artifact.body, iter(artifact.scratch), names)
     body = indent("".join([*sizes, *lines]).rstrip("\n"), "    ")
     copy = any(isinstance(step, Copy) for step in actions(artifact.body))
-    text = ENTRY.format(symbol=artifact.symbol, scratch=first + len(names), body=body)
+    text = ENTRY.format(symbol=artifact.symbol, scratch=first + len(artifact.dims), body=body)
     return f"{COPY}\n{text}" if copy else text
 
 
@@ -236,6 +239,8 @@ def _steps_text(
                 yield ITERATION.format(loop=step.loop, target=pointer(step.target))
             case KeepLargest():
                 yield LARGEST.format(source=pointer(step.source), target=pointer(step.target))
+            case ReadSize():
+                yield READ_SIZE.format(name=names[step.dim], source=pointer(step.source))
             case Launch():
                 given = [pointer(item) for item in step.arguments]
                 given += (f"(void *)(intptr_t)({size_text(n, names)})" for n in step.sizes)

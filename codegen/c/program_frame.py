@@ -22,6 +22,11 @@ const int64_t {name} = (int64_t)(intptr_t)args[{position}];
 (void){name};
 """
 
+READ_SIZE = """\
+const int64_t {name} = *(const int64_t *)({source});
+(void){name};
+"""
+
 LAUNCH = """\
 {{   /* {label} */
     void *const given[] = {{{arguments}}};

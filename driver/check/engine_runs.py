@@ -7,6 +7,7 @@ for a GPU stand in gpu_engine_runs.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -93,7 +94,7 @@ class ThreadedRuns:
         """See `EngineRuns`."""
         artifact, threads = self.artifact, THREADS[way]
         given = [Fenced(array) for array in inputs]
-        made = [Fenced(poisoned(p.dtype, closed_shape(p.shape))) for p in artifact.outputs]
+        made = [Fenced(poisoned(p.dtype, p.largest_shape)) for p in artifact.outputs]
         frame = _fenced_frame(self._program, given, made, threads)
         with suppress(IndexRangeError):  # it has run all the same, with the nearest index
             frame.run(threads)
@@ -107,7 +108,8 @@ class ThreadedRuns:
         for parameter, fenced, array in zip(artifact.inputs, given, inputs, strict=True):
             if not same_bits(fenced.array, array):
                 raise WroteElsewhereError(f"into its input '{parameter.name}'")
-        return [fenced.array for fenced in made]
+        interface = self._program.interface
+        return interface.written([fenced.array for fenced in made], frame.sizes)
 
     def weights(self) -> Iterator[Array]:
         """See `EngineRuns`."""
@@ -131,7 +133,7 @@ class _SteppedFrame:
         self._inputs = [Fenced(array) for array in inputs]
         self._artifact = artifact
         outputs = artifact.outputs
-        self._outputs = [Fenced(poisoned(p.dtype, closed_shape(p.shape))) for p in outputs]
+        self._outputs = [Fenced(poisoned(p.dtype, p.largest_shape)) for p in outputs]
         self._frame = _fenced_frame(program, self._inputs, self._outputs, max(THREADS))
 
     def steps(self) -> Sequence[Call]:
@@ -146,7 +148,8 @@ class _SteppedFrame:
             memory = self._frame.scratch[item.position : item.position + item.bytes]
             return memory.view(item.dtype.numpy).reshape(closed_shape(item.shape))
         arrays = self._inputs if item.space == "input" else self._outputs
-        return arrays[item.position].array.reshape(closed_shape(item.shape))
+        shape = closed_shape(item.shape)
+        return arrays[item.position].array.reshape(-1)[: math.prod(shape)].reshape(shape)
 
 
 def _fenced_frame(

@@ -16,16 +16,21 @@ from typing import Protocol
 
 from ...runtime.arrays import Array
 from ...runtime.model.model import Model
+from ...tir.dim import Dim
+from ...tir.func import PrimFunc
+from ...tir.program.at_sizes import launch_at
 from ...tir.program.flow import Iterations, taken
 from ...tir.program.program import (
     Action,
     Effects,
     Launch,
+    ReadSize,
     Slice,
     actions,
     launch_effects,
     step_text,
 )
+from ...tir.program.steps_at import action_at
 from ...tir.reference.error_bound import reference
 from ...tir.sizes import closed_shape
 from .fenced import same_bits
@@ -50,12 +55,13 @@ class SteppedRun(Protocol):
 class Findings:
     """wrong: what is wrong, by the name of the function. lost: what was taken from a launch that
     reads it; no step has run from there on. planned: the first step that is another than the
-    program's; nothing has run then.
+    program's; nothing has run then. sizes: those that the run has computed.
     """
 
     wrong: dict[str, str] = field(default_factory=dict)
     lost: str | None = None
     planned: str | None = None
+    sizes: dict[Dim, int] = field(default_factory=dict)
 
 
 def wrong_launches(run: SteppedRun, model: Model, cut: int = 0) -> Findings:
@@ -70,7 +76,7 @@ def wrong_launches(run: SteppedRun, model: Model, cut: int = 0) -> Findings:
         return found
     memory = _Memory(run, model)
     for item in taken(model.program.body, memory):
-        step, at = item.step, item.iterations
+        step, at = action_at(item.step, found.sizes), item.iterations
         effects = _effects(model, step)
         for place in effects.read:
             if memory.changed(place, at):
@@ -82,9 +88,12 @@ def wrong_launches(run: SteppedRun, model: Model, cut: int = 0) -> Findings:
             memory.keep(place, at)
         if isinstance(step, Launch) and step.function not in found.wrong:
             results = [memory.view(place, at) for place in effects.written]
-            problem = _problem(model, step, given, results, cut)
+            func, _ = launch_at(model.program, step, found.sizes)
+            problem = _problem(func, given, results, cut)
             if problem:
                 found.wrong[step.function] = problem
+        elif isinstance(step, ReadSize):
+            found.sizes[step.dim] = memory.scalar(step.source, at)
     return found
 
 
@@ -113,10 +122,9 @@ def _passing(launch: Launch) -> list[Slice]:
 
 
 def _problem(
-    model: Model, step: Launch, given: Sequence[Array], results: Sequence[Array], cut: int
+    func: PrimFunc, given: Sequence[Array], results: Sequence[Array], cut: int
 ) -> str | None:
     """How the results of a launch differ from what its function gives; None where they do not."""
-    func = model.program.function(step.function)
     read = [p.buffer for p in func.parameters if p.role != "output"]
     named = {b.name: a.reshape(b.shape) for b, a in zip(read, given, strict=True)}
     got = {b.name: a.reshape(b.shape) for b, a in zip(func.outputs, results, strict=True)}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 
 from ...tir.dim import Dim
-from ...tir.sizes import Size, dims_in, shape_in, size_in
+from ...tir.sizes import Size, dims_in, shape_with, substituted
 from ..ops.base import Operator
 from ..types import TensorType
 from .ir import Graph, GraphNode, make_graph
@@ -15,8 +15,10 @@ Values = Mapping[Dim, int]
 
 
 def graph_at(graph: Graph, values: Values) -> Graph:
-    """The graph with numbers for all sizes; itself where no run decides any."""
-    if not dims_of_graph(graph):
+    """The graph with numbers for these sizes; itself where there are none. Sizes that a run
+    computes stay, unless they are given.
+    """
+    if not values:
         return graph
     inputs = {name: type_at(graph.types[name], values) for name in graph.inputs}
     nodes = (node_at(node, values) for node in graph.nodes)
@@ -24,7 +26,7 @@ def graph_at(graph: Graph, values: Values) -> Graph:
 
 
 def usual_sizes(graph: Graph) -> dict[Dim, int]:
-    """The sizes for which a plan is chosen."""
+    """The sizes for which a plan is chosen, those that a run computes among them."""
     return {dim: dim.usual for dim in dims_of_graph(graph)}
 
 
@@ -35,7 +37,7 @@ def least_sizes(graph: Graph) -> dict[Dim, int]:
 
 def dims_of_graph(graph: Graph) -> tuple[Dim, ...]:
     """The sizes that a run decides: those of the inputs, then those that only types of other values
-    and attributes name, as in a region that makes what is as large as something outside of it.
+    and attributes name: what data decide, and in a region what something outside of it decides.
     """
     found = dict.fromkeys(graph.dims)
     for type_ in graph.types.values():
@@ -47,8 +49,8 @@ def dims_of_graph(graph: Graph) -> tuple[Dim, ...]:
 
 
 def type_at(type_: TensorType, values: Values) -> TensorType:
-    """The type with numbers for sizes."""
-    return TensorType(type_.dtype, shape_in(type_.shape, values))
+    """The type with numbers for these sizes."""
+    return TensorType(type_.dtype, shape_with(type_.shape, values))
 
 
 def node_at(node: GraphNode, values: Values) -> GraphNode:
@@ -86,5 +88,5 @@ def _at(value: object, values: Values) -> object:
     if isinstance(value, Graph):
         return graph_at(value, values)
     if isinstance(value, Size):
-        return size_in(value, values)
+        return substituted(value, values)
     return tuple(_at(one, values) for one in value) if isinstance(value, tuple) else value

@@ -14,16 +14,17 @@ from __future__ import annotations
 import html
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar
 
 from ...tir.dim import Dim
 from ...tir.errors import InternalError
-from ...tir.sizes import SizeError, dims_in
+from ...tir.sizes import AnySize, Size, SizeError, dims_in
 from ...tir.te.te import Tensor
 from ..errors import ModelError
 from ..ops.base import Operator, OperatorRole
+from ..ops.data_size import DataSize
 from ..types import Array, Constant, Splat, TensorType, type_of
 
 
@@ -195,7 +196,12 @@ def make_graph(
     types = dict(inputs)
     types.update((value, type_of(constant)) for value, constant in constants.items())
     listed = tuple(nodes)
+    told, computed = set(dims_in(size for t in inputs.values() for size in t.shape)), set[Dim]()
     for node in listed:
+        if isinstance(node.op, DataSize):
+            computed |= set(dims_in((node.op.size,))) - told
+        if isinstance(node.op, RegionOperator):
+            _check_sizes_known(node, types, computed)
         for value in node.inputs:
             if value not in types:
                 raise ModelError(
@@ -204,6 +210,40 @@ def make_graph(
                 )
         types.update(zip(node.outputs, node.infer(types), strict=True))
     return Graph(name, tuple(inputs), tuple(outputs), listed, dict(constants), types)
+
+
+def attribute_sizes(op: Operator) -> Iterator[AnySize]:
+    """The sizes among the attributes of an operator that a run decides."""
+    for item in fields(op):
+        value = getattr(op, item.name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, Size):
+                yield one
+
+
+def _check_sizes_known(
+    node: GraphNode, types: Mapping[str, TensorType], computed: Collection[Dim]
+) -> None:
+    """Refuse a branch or a loop that reads what is as large as data say, or that makes it.
+
+    computed: the sizes that data decide before it.
+    Raises: ModelError.
+    """
+    assert isinstance(node.op, RegionOperator)
+    inner = [one.op for region in node.op.regions for one in region.nodes]
+    held = (type_ for region in node.op.regions for type_ in region.types.values())
+    read = (types[value] for value in node.inputs if value in types)
+    taken = (size for type_ in (*held, *read) for size in type_.shape)
+    given = dims_in((*taken, *(size for op in inner for size in attribute_sizes(op))))
+    made = dims_in(op.size for op in inner if isinstance(op, DataSize))
+    dims = [*(dim for dim in given if dim in computed), *made]
+    if dims:
+        raise ModelError(
+            f"graph: {node.title} is a branch or a loop, in which data decide the size "
+            f"'{dims[0].name}'; expected sizes that are known before a run.",
+            code="region-data-size",
+            hints=("what data decide may be computed in front of it, or behind it.",),
+        )
 
 
 def has_regions(graph: Graph) -> bool:

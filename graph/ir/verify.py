@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from ...tir.errors import InternalError
+from ...tir.sizes import dims_in
 from ..errors import ModelError
+from ..ops.data_size import DataSize
 from ..ops.registry import OPERATORS
 from ..types import type_of
+from .data_dims import dims_taken
 from .ir import Graph, RegionOperator
 
 
@@ -20,7 +23,10 @@ def verify(graph: Graph) -> None:
         if graph.types[name] != type_of(constant):
             _refuse(graph, f"constant '{name}' is {type_of(constant)} and not {graph.types[name]}")
         defined.add(name)
+    told = {*graph.dims}
     for node in graph.nodes:
+        if isinstance(node.op, DataSize):
+            told.update(dims_in((node.op.size,)))
         if isinstance(node.op, RegionOperator):
             for region in node.op.regions:
                 verify(region)
@@ -41,6 +47,9 @@ def verify(graph: Graph) -> None:
                     graph,
                     f"{node.title} computes '{value}' as {type_} and not {graph.types.get(value)}",
                 )
+        for dim in dims_taken(node, graph.types):
+            if dim not in told:
+                _refuse(graph, f"{node.title} has the size '{dim.name}', which nothing tells yet")
         defined.update(node.outputs)
     if missing := [value for value in graph.outputs if value not in defined]:
         _refuse(graph, f"output '{missing[0]}' is not defined")

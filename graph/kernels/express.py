@@ -65,7 +65,7 @@ def _widened(tensor: te.Tensor) -> te.Tensor:
     if not tensor.type.is_storage:
         return tensor
     return te.compute(
-        tensor.shape, lambda *at: te.cast(tensor[at], FLOAT32), name=f"{tensor.name}_wide"
+        tensor.extents, lambda *at: te.cast(tensor[at], FLOAT32), name=f"{tensor.name}_wide"
     )
 
 
@@ -73,7 +73,7 @@ def _stored(tensor: te.Tensor, kind: DType) -> te.Tensor:
     """The tensor in the type that it is stored in."""
     if tensor.type == kind:
         return tensor
-    return te.compute(tensor.shape, lambda *at: te.cast(tensor[at], kind), name="stored")
+    return te.compute(tensor.extents, lambda *at: te.cast(tensor[at], kind), name="stored")
 
 
 def _narrowed(func: PrimFunc, kinds: Sequence[DType]) -> PrimFunc:
@@ -81,7 +81,7 @@ def _narrowed(func: PrimFunc, kinds: Sequence[DType]) -> PrimFunc:
     them widened.
     """
     narrow = {
-        p.buffer: Buffer(p.buffer.name, kind, p.buffer.shape)
+        p.buffer: Buffer(p.buffer.name, kind, p.buffer.shape, dims=p.buffer.dims)
         for p, kind in zip(func.parameters, kinds, strict=False)
         if p.buffer.type != kind
     }

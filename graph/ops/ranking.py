@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...tir.expr import Expr
-from ...tir.sizes import axis_of, closed, largest
+from ...tir.sizes import AnySize, axis_of, closed, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
@@ -115,7 +115,7 @@ class TopK(Operator):
     """
 
     axis: int
-    count: int
+    count: AnySize
     largest: bool = True
 
     role = OperatorRole.GENERAL
@@ -145,7 +145,7 @@ class TopK(Operator):
             order = x.shape[self.axis] - 1 - np.flip(turned, self.axis)
         else:
             order = np.argsort(x, self.axis, kind="stable")
-        places = np.take(order, range(self.count), self.axis)
+        places = np.take(order, range(closed(self.count)), self.axis)
         return np.take_along_axis(x, places, self.axis), places
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:

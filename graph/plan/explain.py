@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from ...tir.program.program import Copy, actions
+from ...runtime.model.arena import arena_tensors, live_bytes
+from ...runtime.model.report import open_bytes_text
+from ...tir.program.program import Copy, Program, actions, effects_of, functions_by_name
+from ...tir.sizes import Size
+from ..assumed_sizes import assumed, bounds_text
 from ..ir.ir import Graph, megabytes
 from ..ir.views import is_view, storage
 from ..kernels.algorithms import ALGORITHMS
 from ..ops.base import OperatorRole
+from ..ops.data_size import DataSize
 from .choose import GroupDecision, KernelChoice
 from .explain_flow import flow_lines
 from .plan import Planned, rounding_more
@@ -21,6 +27,7 @@ def explain(planned: Planned) -> tuple[str, ...]:
 
 def _lines(planned: Planned) -> Iterator[str]:
     graph, program = planned.flat.graph, planned.lowered.program
+    yield from _sizes(planned.imported)
     yield from (f"pass {report}" for report in planned.passes)
     if planned.checker is not None:
         yield str(planned.checker)
@@ -48,7 +55,10 @@ def _lines(planned: Planned) -> Iterator[str]:
     yield from map(_rounding, rounding_more(planned))
     yield from map(str, planned.fusion.misses)
     for node in views:
-        yield f"view: {node.title} is '{node.inputs[0]}' under another shape"
+        if isinstance(node.op, DataSize):
+            yield f"size: {node.title}: '{node.inputs[0]}' says what it is in each run"
+        else:
+            yield f"view: {node.title} is '{node.inputs[0]}' under another shape"
     yield from _moves(planned)
     for copy in copies:
         if copy.target.space == "output":
@@ -56,6 +66,28 @@ def _lines(planned: Planned) -> Iterator[str]:
             yield f"copy: {megabytes(copy.source.bytes)} to output '{output}'"
     yield from flow_lines(planned.flat.block, program)
     yield from str(planned.lowered.plan).splitlines()
+    yield from _memory_at_sizes(program)
+
+
+def _sizes(imported: Graph) -> Iterator[str]:
+    """Lines of the sizes that runs decide, and of those whose bounds nobody said."""
+    if imported.dims:
+        yield f"a run decides the sizes {bounds_text(imported.dims)}"
+    unsaid = assumed(imported.dims)
+    if unsaid:
+        named = ", ".join(f'"{dim.name}": (least, usual, largest)' for dim in unsaid)
+        listed = ", ".join(f"'{dim.name}'" for dim in unsaid)
+        yield f"the bounds of {listed} were assumed; shapes={{{named}}} says others"
+
+
+def _memory_at_sizes(program: Program) -> Iterator[str]:
+    """The line of what a run needs of the arena, where it decides sizes."""
+    if program.dims:
+        live = live_bytes(
+            arena_tensors(program.body, partial(effects_of, functions_by_name(program)))
+        )
+        if isinstance(live, Size):
+            yield open_bytes_text(live)
 
 
 def _choice(decision: GroupDecision) -> str:

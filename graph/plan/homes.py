@@ -12,7 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...tir.dim import Dim
 from ...tir.program.program import LoopRow
+from ..ir.data_dims import size_makers
 from ..ir.views import storage
 from .choose import KernelChoice
 from .flatten import FlatBlock, FlatBranch, FlatLoop, FlatModel
@@ -42,6 +44,14 @@ class NumberIteration:
 
 
 @dataclass(frozen=True, slots=True)
+class SizeStep:
+    """A size is the number that the value `source` holds."""
+
+    dim: Dim
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class IfSteps:
     """A branch."""
 
@@ -59,7 +69,7 @@ class LoopSteps:
     body: tuple[PlannedStep, ...]
 
 
-PlannedStep = KernelChoice | CopyValue | NumberIteration | IfSteps | LoopSteps
+PlannedStep = KernelChoice | CopyValue | NumberIteration | SizeStep | IfSteps | LoopSteps
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,7 @@ def copied_or_asked(steps: Sequence[PlannedStep]) -> Iterator[str]:
     """The values that are copied, or asked how a run goes on."""
     for step in steps:
         match step:
-            case CopyValue():
+            case CopyValue() | SizeStep():
                 yield step.source
             case IfSteps():
                 yield step.branch.condition
@@ -124,6 +134,8 @@ class _Steps:
         self._parts = {part.group.outputs[0]: part for part in parts}
         self._homes: dict[str, Home] = {}
         self._extra: dict[str, str] = {}
+        makers = size_makers(model.graph)
+        self._sizes = {n.outputs[0]: SizeStep(d, n.inputs[0]) for d, n in makers.items()}
         self._uses = Counter(self._reads(model.block))
         self._uses.update(self._roots[name] for name in model.outputs)
 
@@ -157,6 +169,8 @@ class _Steps:
                 yield from self._reads(item.body)
             case str() if item in self._parts:
                 yield from (roots[value] for value in self._parts[item].values)
+            case str() if item in self._sizes:
+                yield roots[self._sizes[item].source]
 
     def _owned(self, block: FlatBlock) -> _Owned:
         found = _Owned()
@@ -182,6 +196,8 @@ class _Steps:
                     yield from self._loop(item, owned)
                 case str() if item in self._parts:
                     yield self._parts[item]
+                case str() if item in self._sizes:
+                    yield self._sizes[item]
 
     def _branch(self, branch: FlatBranch) -> PlannedStep:
         bodies = []

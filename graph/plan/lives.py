@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .choose import KernelChoice
-from .homes import CopyValue, IfSteps, LoopSteps, NumberIteration, PlannedStep
+from .homes import CopyValue, IfSteps, LoopSteps, NumberIteration, PlannedStep, SizeStep
 from .memory_plan import StepUse
 
 
@@ -35,6 +35,8 @@ class Lives:
                     self._use((step.source, step.target.value))
                 case NumberIteration():
                     self._use((step.loop.iteration,))
+                case SizeStep():
+                    self._use((step.source,))
                 case IfSteps():
                     self._use((step.branch.condition,))
                     self.walk(step.then)

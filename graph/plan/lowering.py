@@ -5,8 +5,9 @@ Launches stand in an order in which each finds what it reads; where a thread mus
 is for the driver to say. A value that is an output of the model is computed in the caller's array.
 An output that is another name for an input, a constant or another output becomes a Copy. A launch
 writes every output of its kernel: one that nobody reads lies in the arena while it runs. Kernels
-whose results have no elements are not launched. Branches and loops are steps around launches
-(`homes`); the check of indices of a launch in them is kept apart, where a run begins with none.
+whose results have no elements are not launched. The number that a size is stays in its place until
+a run is over. Branches and loops are steps around launches (`homes`); the check of indices of a
+launch in them is kept apart, where a run begins with none.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ...tir.program.program import (
     LoopRow,
     Program,
     ProgramTensor,
+    ReadSize,
     Repeat,
     Slice,
     Step,
@@ -46,6 +48,7 @@ from .homes import (
     LoopSteps,
     NumberIteration,
     PlannedStep,
+    SizeStep,
     copied_or_asked,
     parts_in,
     plan_steps,
@@ -154,11 +157,14 @@ class _Lowering:
 
     def _uses(self) -> tuple[StepUse, ...]:
         copies = map(self._copy_use, self.copies)
+        sizes = [step.source for step in self.steps.steps if isinstance(step, SizeStep)]
         if not self.model.has_flow:
-            return (*map(self._use, self.parts), *copies)
+            kept = [self.roots[value] for value in sizes if self._in_arena(value)]
+            end = (StepUse(tuple(kept)),) if kept else ()  # sizes are read when the run is over
+            return (*map(self._use, self.parts), *copies, *end)
         lives = Lives(self._base)
         lives.walk(self.steps.steps)
-        lives.end(self.roots[name] for name in self.copies)
+        lives.end((*(self.roots[name] for name in self.copies), *sizes))
         return (*lives.uses(), *copies)
 
     def _base(self, value: str) -> str | None:
@@ -204,6 +210,8 @@ class _Lowering:
                 case NumberIteration():
                     target = self._slice(step.loop.iteration, ITERATION, plan)
                     found.append(WriteIteration(step.loop.number, target))
+                case SizeStep():
+                    found.append(ReadSize(step.dim, self._scalar(step.source, plan)))
                 case IfSteps():
                     sides = (step.then, step.otherwise)
                     then, otherwise = (self._body(side, plan, nested=True) for side in sides)

@@ -24,13 +24,16 @@ from ...tir.program.program import (
     Launch,
     LoopRow,
     Program,
+    ReadSize,
     Repeat,
     Slice,
     Step,
     Sync,
     WriteIteration,
     kept_words,
+    sizes_read,
 )
+from ..ir.data_dims import size_makers
 from ..ir.ir import Graph
 from ..ir.views import storage
 from .choose import KernelChoice
@@ -64,6 +67,9 @@ class _Walk:
         self.claims = claims
         self.roots: dict[str, Hashable] = {**storage(model.graph)}
         self.parts: dict[str, KernelChoice] = {}
+        makers = size_makers(model.graph)
+        self.sizes = {dim: node.inputs[0] for dim, node in makers.items()}
+        self.size_values = {node.outputs[0] for node in makers.values()}
         self.rows: dict[str, tuple[str, LoopRow]] = {}  # of what is a row: of which array
         self.arena = ByteOwners()
         self.outputs = ByteOwners()
@@ -83,6 +89,8 @@ class _Walk:
             tensor = self.program.outputs[position]
             item = Slice("output", position, tensor.dtype, tensor.shape)
             self._read("whoever called it", item, name)
+        for step in sizes_read(self.program.body):
+            self._read("whoever called it", step.source, self.sizes[step.dim])
 
     # -- steps, beside what the graph says -------------------------------------------------------
 
@@ -96,11 +104,16 @@ class _Walk:
             match step:
                 case Launch():
                     found = next(waiting, None)
-                    if not isinstance(found, str):
+                    if not isinstance(found, str) or found not in self.parts:
                         _refuse(f"{who} is a launch; the graph has none there")
                     self._launch(who, step, self.parts[found])
                 case Copy():
                     self._move(who, step.source, step.target)
+                case ReadSize():
+                    found = next(waiting, None)
+                    if found not in self.size_values:
+                        _refuse(f"{who} reads a size; the graph has none there")
+                    self._read(who, step.source, self.sizes[step.dim])
                 case KeepLargest():
                     kept = self._owner(step.target)  # what it was before the run began
                     if kept is None or self._owner(step.source) is None:
@@ -128,7 +141,7 @@ class _Walk:
         if isinstance(item, FlatLoop) and item.count == 0:
             self.roots |= {carried.last: carried.first for carried in item.carried}
             return False
-        return not isinstance(item, str) or item in self.parts
+        return not isinstance(item, str) or item in self.parts or item in self.size_values
 
     def _branch(self, who: str, step: Branch, branch: FlatBranch) -> None:
         self._read(who, step.condition, branch.condition)

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from ...tir.dim import Dim
-from ...tir.sizes import Size
+from ...tir.sizes import Size, dims_in
 from ..errors import ModelError
-from ..ir.at_sizes import graph_at
+from ..ir.at_sizes import graph_at, operator_at
 from ..ir.ir import Evaluate, Graph, RegionOperator
 from ..ops.base import Operator
+from ..ops.data_size import DataSize
 from ..types import Array, TensorType, array_of
 from .effort import TooLarge, effort
 
@@ -91,12 +92,16 @@ def computed(
     for name in wanted:
         if name not in outputs:
             yield name, read(name)
+    sizes: dict[Dim, int] = {}  # those that the nodes compute
     for node in graph.nodes:
         arrays = [read(value) for value in node.inputs]
-        if isinstance(node.op, RegionOperator):
-            results = node.op.run(arrays, _evaluating(dtype, budget))
+        op = operator_at(node.op, sizes)
+        if isinstance(op, RegionOperator):
+            results = op.run(arrays, _evaluating(dtype, budget))
         else:
-            results = apply(node.op if dtype is None else node.op.at_precision(dtype), *arrays)
+            results = apply(op if dtype is None else op.at_precision(dtype), *arrays)
+        if isinstance(op, DataSize):
+            sizes.update((dim, int(arrays[0].item())) for dim in dims_in((op.size,)))
         del arrays
         known.update(zip(node.outputs, results, strict=True))
         del results

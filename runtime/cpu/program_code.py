@@ -13,8 +13,18 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from ...codegen.program_artifact import ProgramArtifact
+from ...tir.dim import Dim
 from ...tir.program.flow import Iterations, Taken, taken
-from ...tir.program.program import Action, Copy, KeepLargest, Launch, Slice, WriteIteration, actions
+from ...tir.program.program import (
+    Action,
+    Copy,
+    KeepLargest,
+    Launch,
+    ReadSize,
+    Slice,
+    WriteIteration,
+    actions,
+)
 from ...tir.program.steps_at import slice_at, steps_at
 from ...tir.sizes import shape_in
 from ..arrays import ALIGNMENT, Array, empty_aligned, memory
@@ -72,6 +82,12 @@ class NativeProgram:
         return self._library.entry(symbol)
 
 
+class _Block:
+    """Where the scratch memory of frames lies that share it."""
+
+    block: ScratchMemory
+
+
 class CpuFrame:
     """The memory of one run at a time."""
 
@@ -84,11 +100,19 @@ class CpuFrame:
         self._scratch_at = self._sizes_at + len(artifact.dims)
         self._told = told(artifact.inputs)
         self._sizes = dict.fromkeys(artifact.dims, 0)
+        self._read = artifact.sizes_read
         self._arguments = ffi.new(_POINTERS, self._scratch_at + 1)
         for position, pointer in enumerate(program.pointers, len(artifact.inputs)):
             self._arguments[position] = pointer
         self._checks = program.checks
+        self._memory = _Block()
         self._reserve(artifact.scratch_bytes(threads))
+
+    def share(self, other: object) -> None:
+        """Have the scratch memory of another frame, which never runs at the same time."""
+        if isinstance(other, CpuFrame):
+            self._memory = other._memory
+            self._follow()
 
     def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Let the next runs use these arrays, which the caller keeps alive."""
@@ -99,8 +123,8 @@ class CpuFrame:
             arguments[position] = memory(array)
         for dim, (number, axis) in self._told.items():
             self._sizes[dim] = inputs[number].shape[axis]
-        for position, size in enumerate(self._sizes.values(), self._sizes_at):
-            arguments[position] = ffi.cast(_POINTER, size)
+        for position, dim in enumerate(self._told, self._sizes_at):
+            arguments[position] = ffi.cast(_POINTER, self._sizes[dim])
 
     def run(self, threads: int) -> int:
         """Run on the arrays pointed to; how many threads took part.
@@ -109,10 +133,17 @@ class CpuFrame:
         """
         self._enough(threads)
         took_part = int(pool_run()(self.program.function, self._arguments, threads))
+        for step in self._read:
+            self._read_size(step)
         for item in self._checks:
             word = int(ffi.cast(_WORDS, self._pointer(item.word))[0])
             check_indices(self.program.artifact.name, [(item.check, word)], item.label)
         return took_part
+
+    @property
+    def sizes(self) -> Mapping[Dim, int]:
+        """The sizes of the run: what its inputs tell, and what it has computed."""
+        return self._sizes
 
     def profile(self, threads: int, rounds: int) -> Profile:
         """Time each step alone on the arrays pointed to, and the whole run."""
@@ -128,13 +159,14 @@ class CpuFrame:
     @property
     def scratch(self) -> Array:
         """Every byte of the scratch memory, the arena first."""
-        size = self._scratch.size - 2 * self._fence
+        size = self._memory.block.size - 2 * self._fence
         return np.frombuffer(ffi.buffer(self._base, size), np.uint8)
 
     @property
     def fences(self) -> tuple[Array, Array]:
         """The bytes on either side of the scratch memory."""
-        whole = np.frombuffer(ffi.buffer(self._scratch.pointer, self._scratch.size), np.uint8)
+        block = self._memory.block
+        whole = np.frombuffer(ffi.buffer(block.pointer, block.size), np.uint8)
         return whole[: self._fence], whole[whole.size - self._fence :]
 
     def steps(self, threads: int) -> list[tuple[Action, Callable[[Iterations], object]]]:
@@ -161,6 +193,8 @@ class CpuFrame:
                 return lambda at: self._set(step.target, at, at[step.loop])
             case KeepLargest():
                 return partial(self._keep_largest, step)
+            case ReadSize():
+                return lambda _: self._read_size(step)
         assert_never(step)
 
     def _launch(self, function: Pointer, step: Launch, threads: int, at: Iterations) -> None:
@@ -176,6 +210,9 @@ class CpuFrame:
     def _keep_largest(self, step: KeepLargest, at: Iterations) -> None:
         largest = max(self.scalar(step.source, at), self.scalar(step.target, at))
         self._set(step.target, at, largest)
+
+    def _read_size(self, step: ReadSize) -> None:
+        self._sizes[step.dim] = self.scalar(step.source, _OUTSIDE)
 
     def _set(self, item: Slice, at: Iterations, value: int) -> None:
         data = np.array([value], item.dtype.numpy).tobytes()
@@ -198,12 +235,16 @@ class CpuFrame:
 
     def _enough(self, threads: int) -> None:
         needed = self.program.artifact.scratch_bytes(threads)
-        if needed > self._scratch.size - 2 * self._fence:
+        if needed > self._memory.block.size - 2 * self._fence:
             self._reserve(needed)
 
     def _reserve(self, size: int) -> None:
-        self._scratch = ScratchMemory(size + 2 * self._fence)
-        self._base = ffi.cast(_CHARS, self._scratch.pointer) + self._fence
+        self._memory.block = ScratchMemory(size + 2 * self._fence)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Let runs use the scratch memory where it is now."""
+        self._base = ffi.cast(_CHARS, self._memory.block.pointer) + self._fence
         self._arguments[self._scratch_at] = self._base
 
 

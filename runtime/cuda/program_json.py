@@ -9,7 +9,7 @@ from ...codegen.program_artifact import slices_of
 from ...tir.dim import Dim
 from ...tir.json_reader import Json, Reader
 from ...tir.program.flow import has_flow
-from ...tir.program.program import Launch, Slice
+from ...tir.program.program import Copy, Launch, Slice, Sync
 from ...tir.sizes import AnySize, at_most, product_of, same, substituted
 from ..artifact_json import (
     SYMBOL,
@@ -46,6 +46,8 @@ def cuda_program_from_json(data: Reader, sources: tuple[str, ...]) -> CudaProgra
 def _check(program: CudaProgram) -> None:
     if has_flow(program.body):
         raise wrong("a program for a GPU branches or loops")
+    if not all(isinstance(step, Launch | Copy | Sync) for step in program.body):
+        raise wrong("a program for a GPU reads sizes that data decide")
     check_steps(program, program.arena_bytes + program.workspace_bytes)
     for step in (*program.body, *program.prepare):
         if isinstance(step, Launch) and not _fits(program, step):

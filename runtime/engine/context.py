@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from ...tir.dim import Dim
 from ...tir.errors import TilewrightError
 from ...tir.program.program import ProgramCheck
 from ..arrays import Array
@@ -36,6 +37,15 @@ class RunFrame(Protocol):
 
     def run(self, threads: int) -> int:
         """Run; how many threads took part."""
+
+
+@runtime_checkable
+class SizedFrame(RunFrame, Protocol):
+    """One of whose runs a result says how large its outputs are."""
+
+    @property
+    def sizes(self) -> Mapping[Dim, int]:
+        """The sizes of the last run: what its inputs tell, and what it has computed."""
 
 
 @runtime_checkable
@@ -136,13 +146,14 @@ class Context:
 
     @property
     def outputs(self) -> dict[str, Array]:
-        """The bound arrays that a run writes, by name.
+        """The bound arrays that a run writes, by name; of one whose size data decide, what the last
+        run has written.
 
         Raises: ContextError where none are bound.
         """
         if self._arrays is None:
             raise self._unbound()
-        return self._interface.named(self._arrays[1])
+        return self._interface.named(written_by(self._frame, self._interface, self._arrays[1]))
 
     def _unbound(self) -> ContextError:
         names = ", ".join(f"{spec.name!r}: ..." for spec in self._interface.inputs)
@@ -159,3 +170,11 @@ class Context:
             code="context-in-use",
             hints=("make one for each thread: engine.context().bind(...).",),
         )
+
+
+def written_by(frame: RunFrame, interface: Interface, outputs: Sequence[Array]) -> Sequence[Array]:
+    """What the last run in a frame has written of its outputs."""
+    if not interface.data_decides:
+        return outputs
+    assert isinstance(frame, SizedFrame)
+    return interface.written(outputs, frame.sizes)

@@ -28,11 +28,15 @@ from ..machine.threads import checked_threads
 from ..model.coverage import Coverage
 from ..model.interface import TensorSpec
 from ..model.report import EngineReport, MemoryPlan
-from .context import Context, ProfiledFrame, ProgramCode, RunFrame
+from .context import Context, ProfiledFrame, ProgramCode, RunFrame, written_by
 from .engine_code import EngineError, ReadCode
 from .occupied import Occupied
-from .parts import EngineParts
+from .parts import EngineParts, Variant
 from .reader import EngineFile
+from .size_counts import EngineStats, SizeCounts
+from .sized_program import SizedProgram
+from .specialiser import Build, Specialiser
+from .variants import fits, key_of, loaded, prepared, with_variants
 
 if TYPE_CHECKING:
     from ...tir.text.source_text import SourceText
@@ -93,11 +97,18 @@ class Engine(Generic[CallResult]):
                 f"engine: max_contexts is {max_contexts!r}; expected at least 1, or None.",
                 code="engine-contexts",
             )
-        self.parts = parts = _prepared(parts)
+        self.parts = parts = prepared(parts)
         self.max_contexts = max_contexts
         self._load = load
-        self.code = parts.code.load(parts.constants, parts.plain) if load is None else load(parts)
-        self.interface = self.code.interface
+        code = loaded(parts) if load is None else load(parts)
+        self.interface = code.interface
+        self._counts = SizeCounts()
+        self._specialiser: Specialiser | None = None
+        self.code = code
+        if self.interface.dims:
+            own = parts.variants if load is None else ()
+            variants = {key_of(parts, variant): loaded(variant.parts) for variant in own}
+            self.code = SizedProgram(code, self._counts, variants)
         self._checks = self.code.checks
         self._reference = reference if reference is not None else parts.reference
         self._occupied: Occupied | None = None
@@ -154,12 +165,20 @@ class Engine(Generic[CallResult]):
         """Which kernels have a tuned schedule, and which have not."""
         return self.parts.report.coverage
 
+    @property
+    def stats(self) -> EngineStats:
+        """At which sizes it ran, where runs decide them, and which variants served them."""
+        counted = self._counts.stats(dim.name for dim in self.interface.dims)
+        errors = () if self._specialiser is None else self._specialiser.errors
+        return replace(counted, variants=len(self.parts.variants), errors=errors)
+
     def explain(self) -> EngineReport:
         """What each kernel is and how it was checked, and what was not done, and why; its picture
         has the launches of a run in order.
         """
         order = tuple(launch.function for launch in self.parts.artifact.launches)
-        return replace(self.parts.report, order=order)
+        variants = tuple((str(one), one.parts.report) for one in self.parts.variants)
+        return replace(self.parts.report, order=order, variants=variants)
 
     def __repr__(self) -> str:
         lines = [
@@ -203,9 +222,10 @@ class Engine(Generic[CallResult]):
             try:
                 frame.point(*arrays)
                 frame.run(count)
+                made = written_by(frame, self.interface, arrays[1])
             finally:
                 self._frames.append(frame)
-        return self.interface.named(arrays[1], outputs)
+        return self.interface.named(made, outputs)
 
     def __call__(
         self, *arrays: object, out: object = None, threads: int | None = None, **named: object
@@ -259,13 +279,12 @@ class Engine(Generic[CallResult]):
         """Run on the inputs and compare with the reference in float64; an output that is off by
         more than its type explains is compared with what the model's own types explain, too.
 
-        inputs: random ones by default. atol, rtol: see `compare_outputs`.
+        inputs: random ones by default, at the usual sizes and at those of each variant. atol, rtol:
+        see `compare_outputs`.
         Raises: EngineError where the engine has no reference, or for another `against`;
         EngineFileError where the file that it came from holds a damaged one; ArgumentTypeError,
         ArgumentValueError.
         """
-        from ..model.verification import compare_outputs, roundings_of
-
         if against != "reference":
             raise EngineError(
                 f"verify: against is {against!r}; expected 'reference'.", code="engine-against"
@@ -276,8 +295,26 @@ class Engine(Generic[CallResult]):
                 code="engine-reference",
                 hints=("engine.save(path, keep_weights=True) keeps it in the file.",),
             )
-        given = self.random_inputs(seed) if inputs is None else dict(inputs)
-        got, expected = self.run(given), self._reference(given)
+        if inputs is not None:
+            return self._compared(dict(inputs), self._reference, atol, rtol)
+        found = self._compared(self.random_inputs(seed), self._reference, atol, rtol)
+        for variant in self.parts.variants:
+            given = self.random_inputs(seed, sizes=dict(variant.sizes))
+            report = self._compared(given, self._reference, atol, rtol)
+            found = found.joined(report, f"at {variant}")
+        return found
+
+    def _compared(
+        self,
+        given: dict[str, Array],
+        reference: Reference,
+        atol: float | None,
+        rtol: float | None,
+    ) -> Report:
+        """What a run on these inputs gives, beside the reference."""
+        from ..model.verification import compare_outputs, roundings_of
+
+        got, expected = self.run(given), reference(given)
         accepted, kept = self.parts.report.tolerance, self.parts.reference
         report = compare_outputs(self.name, got, expected, atol, rtol, tolerance=accepted)
         if report or kept is None or not (atol is None and rtol is None):
@@ -322,7 +359,9 @@ class Engine(Generic[CallResult]):
         """For each launch, in order, the seconds that this machine's CPU allows it at best."""
         from ..measure.launch_limits import launch_limits
 
-        kept = self.parts.plain
+        sizes = tuple(inputs[number].shape[axis] for number, axis in self.interface.told)
+        served = [one.parts for one in self.parts.variants if key_of(self.parts, one) == sizes]
+        kept = (*served, self.parts)[0].plain
         if kept is None or self.parts.code.c_program is None:
             raise EngineError(
                 f"profile: the limits of '{self.name}' are not known; expected an engine of a CPU "
@@ -342,6 +381,45 @@ class Engine(Generic[CallResult]):
             max_contexts=self.max_contexts,
             load=load,
         )
+
+    def log_sizes(self, path: str | Path) -> None:
+        """Add the runs at each size since the last call to a log, for `tilewright.frequent_sizes`.
+
+        Raises: OutputFileError.
+        """
+        from .size_log import append_sizes  # a run writes no log
+
+        runs = self._counts.not_told(dim.name for dim in self.interface.dims)
+        append_sizes(Path(path), self.name, runs)
+
+    # -- variants --------------------------------------------------------------------------------
+
+    def add_variant(self, variant: Variant) -> None:
+        """Let a variant serve the runs of its sizes that begin from now on; one caller at a time.
+
+        Raises: EngineError where it is not one of this engine; LibraryError.
+        """
+        if not isinstance(self.code, SizedProgram) or not fits(self.parts, variant):
+            raise EngineError(
+                f"engine: a variant at {variant} is not one of '{self.name}'; expected the same "
+                "model at sizes that it may have.",
+                code="engine-variant",
+            )
+        parts = with_variants(self.parts, [variant])
+        added = parts.variants[-1]
+        code = loaded(added.parts)
+        self.parts = parts
+        self.code.variants = {**self.code.variants, key_of(parts, added): code}
+
+    def specialise(self, most: int, build: Build) -> None:
+        """Make variants for the `most` sizes that come most often, in the background.
+
+        build: makes the parts of one, for these sizes, and calls its second argument before each
+        stage.
+        """
+        names = tuple(dim.name for dim in self.interface.dims)
+        gone = weakref.ref(self)
+        self._specialiser = Specialiser(self._counts, names, most, build, gone)
 
     # -- ways out --------------------------------------------------------------------------------
 
@@ -391,15 +469,6 @@ class Engine(Generic[CallResult]):
     def _threads(self, threads: int | None) -> int:
         count = threads if threads is not None else self._default_threads
         return default_threads() if count is None else checked_threads(count, self.name)
-
-
-def _prepared(parts: EngineParts) -> EngineParts:
-    """The parts, with what a CPU computes of constants alone: a build leaves that where the machine
-    lacks the instructions.
-    """
-    if parts.are_prepared:
-        return parts
-    return replace(parts, constants=parts.code.prepared(parts.constants))
 
 
 def _from_bytes(

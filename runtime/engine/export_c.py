@@ -31,8 +31,8 @@ class ExportError(TilewrightError, ValueError):
 def export_c(parts: EngineParts, folder: Path) -> Path:
     """Write the files; the folder, which is made where it is not there.
 
-    Raises: ExportError for an engine that was not compiled to C, and for one whose constants a
-    machine that has its instructions is yet to compute; OutputFileError.
+    Raises: ExportError for an engine that was not compiled to C, for one that has variants, and for
+    one whose constants a machine that has its instructions is yet to compute; OutputFileError.
     """
     artifact = parts.code.c_program
     if artifact is None:
@@ -41,6 +41,17 @@ def export_c(parts: EngineParts, folder: Path) -> Path:
             "expected 'c'.",
             code="export-target",
             hints=('tw.compile(model, target="c").export_c(folder)',),
+        )
+    if parts.variants:
+        listed = "; ".join(map(str, parts.variants))
+        raise ExportError(
+            f"export: '{artifact.name}' has variants for {listed}; its C has one code for all "
+            "sizes.",
+            code="export-variants",
+            hints=(
+                "tw.compile(model, shapes={...}) without specialise exports that; sizes that are "
+                "numbers export a variant alone.",
+            ),
         )
     if not parts.are_prepared:
         raise ExportError(

@@ -11,6 +11,7 @@
     plain.json           the program before schedules, to build from    } with keep_weights
     reference.json       the model as imported, to verify against       }
     kept.safetensors     their weights, as far as no run reads them     }
+    variant/<n>/...      the same of the variant for the sizes number <n>, but for the weights
 
 Nothing in it is a pickle. Loading checks bounds, hashes and sums, writes no file of its own and
 needs no compiler. Only the sums of kept.safetensors wait until somebody asks for what lies there: a
@@ -34,6 +35,7 @@ ABI = 1  # of the compiled entries; another one does not fit
 MANIFEST, PROGRAM, WEIGHTS = "manifest.json", "program.json", "weights.safetensors"
 BINARY, POOL = "binary/model.so", "binary/pool.so"
 PLAIN, REFERENCE, KEPT = "plain.json", "reference.json", "kept.safetensors"
+VARIANTS = "variants"  # the field of program.json that says what they are
 SUMMED = (WEIGHTS, KEPT)  # sections that are told by their sums, the others by their SHA-256
 
 
@@ -62,6 +64,11 @@ def cuda_section(number: int) -> str:
 def cubin_section(number: int) -> str:
     """The name of the section of the code of a source in CUDA C."""
     return f"binary/{number}.cubin"
+
+
+def variant_section(number: int, name: str) -> str:
+    """The name of a section of a variant."""
+    return f"variant/{number}/{name}"
 
 
 def check_name(section: str) -> str:

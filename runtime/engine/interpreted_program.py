@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...codegen.program_artifact import HasInterface
+from ...tir.dim import Dim
 from ..arrays import Array
 from ..index_checks import check_indices
 from ..model.interface import Interface
@@ -22,16 +23,18 @@ class InterpretedProgram:
 
     def frame(self, threads: int) -> InterpretedFrame:
         """Memory for runs; the interpreter makes its own, and uses one thread."""
-        return InterpretedFrame(self.model)
+        return InterpretedFrame(self.model, self.interface)
 
 
 class InterpretedFrame:
     """The arrays of one run at a time."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, interface: Interface) -> None:
         self._model = model
+        self._interface = interface
         self._inputs: Sequence[Array] = ()
         self._outputs: Sequence[Array] = ()
+        self.sizes: Mapping[Dim, int] = {}
 
     def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Let the next runs use these arrays."""
@@ -47,9 +50,11 @@ class InterpretedFrame:
 
         program = self._model.program
         inputs = {t.name: a for t, a in zip(program.inputs, self._inputs, strict=True)}
-        found, words = interpret_with_checks(program, inputs, self._model.constants)
+        found, words, sizes = interpret_with_checks(program, inputs, self._model.constants)
+        interface, by_name = self._interface, {dim.name: size for dim, size in sizes.items()}
+        self.sizes = {dim: by_name[dim.name] for dim in (*interface.dims, *interface.computed)}
         for tensor, array in zip(program.outputs, self._outputs, strict=True):
-            array[...] = found[tensor.name]
+            array.reshape(-1)[: found[tensor.name].size] = found[tensor.name].reshape(-1)
         for item, word in zip(program.checks, words, strict=True):
             check_indices(program.name, [(item.check, word)], item.label)
         return 1

@@ -10,6 +10,19 @@ from .engine_code import Constants, EngineCode, ModelArtifact
 
 
 @dataclass(frozen=True, slots=True)
+class Variant:
+    """The parts of the same model for one choice of the sizes that runs decide, by name."""
+
+    sizes: tuple[tuple[str, int], ...]
+    parts: EngineParts
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {size}" for name, size in self.sizes)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
 class EngineParts:
     """The parts of an engine.
 
@@ -18,7 +31,7 @@ class EngineParts:
     yet to be computed: by a GPU, or by a CPU that has the instructions for it. plain: the program
     before schedules, with the original constants, from which the engine can be built anew.
     reference: the model as imported, against which it is verified. Both are None where they are not
-    kept.
+    kept. variants: the model for sizes that come often; `plan` counts them.
     """
 
     code: EngineCode
@@ -27,6 +40,7 @@ class EngineParts:
     plan: MemoryPlan
     plain: StoredModel | None = None
     reference: StoredModel | None = None
+    variants: tuple[Variant, ...] = ()
 
     @property
     def artifact(self) -> ModelArtifact:

@@ -8,6 +8,7 @@ import mmap
 import struct
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,7 +22,7 @@ from ..cpu.pages import ask_for_large_pages
 from ..files.regular_file import open_regular
 from ..model.model import StoredModel
 from .block_sums import block_sums
-from .engine_code import Constants, EngineCode, ReadCode
+from .engine_code import Constants, EngineCode, ReadCode, Sections
 from .format import (
     BINARY,
     KEPT,
@@ -31,16 +32,20 @@ from .format import (
     READABLE,
     REFERENCE,
     SUMMED,
+    VARIANTS,
     WEIGHTS,
     EngineFileError,
     EngineFileMissing,
     Malformed,
     Requirements,
     check_name,
+    variant_section,
 )
-from .parts import EngineParts
+from .parts import EngineParts, Variant
 from .safetensors import read_safetensors, stored_type
+from .variants import fits
 
+_MOST_VARIANTS, _MOST_SIZES = 1 << 10, 64
 _MOST_SECTIONS = 1 << 14  # one for each kernel's source, and few others
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, lengths of the name and of the extra field
 _SIGNATURE = b"PK\x03\x04"
@@ -114,22 +119,44 @@ class EngineFile:
             weights = read_safetensors(self._section(WEIGHTS))
             if KEPT in self._sections:
                 weights |= read_safetensors(self._sections[KEPT])
-            code = read(program["artifact"], self._sections, self.requirements.compiler)
-            items = list(program["constants"].items())
-            constants = tuple(
-                None if item.value is None else _aligned(_constant(item, weights)) for item in items
-            )
-            _check_constants(code, constants)
-            return EngineParts(
-                code,
-                constants,
-                report_from_json(program["report"]),
-                plan_from_json(program["plan"]),
-                self._model(PLAIN, weights),
-                self._model(REFERENCE, weights),
-            )
+            parts = self._parts(program, self._sections, weights, read)
+            listed = program.optional(VARIANTS)
+            variants = () if listed is None else listed.items(_MOST_VARIANTS)
+            for number, data in enumerate(variants):
+                start = variant_section(number, "")
+                sections = {
+                    name.removeprefix(start): section
+                    for name, section in self._sections.items()
+                    if name.startswith(start)
+                }
+                variant = Variant(
+                    _named_sizes(data["sizes"]), self._parts(data, sections, weights, read)
+                )
+                if not fits(parts, variant):
+                    raise Malformed(f"the variant for {variant} is not one of its program.")
+                parts = replace(parts, variants=(*parts.variants, variant))
+            return parts
         except (IRError, Malformed) as error:
             raise self._malformed(error) from error
+
+    def _parts(
+        self, data: Reader, sections: Sections, weights: dict[str, Array], read: ReadCode
+    ) -> EngineParts:
+        """The parts of the engine, or of a variant of it, without variants."""
+        code = read(data["artifact"], sections, self.requirements.compiler)
+        constants = tuple(
+            None if item.value is None else _aligned(_constant(item, weights))
+            for item in data["constants"].items()
+        )
+        _check_constants(code, constants)
+        return EngineParts(
+            code,
+            constants,
+            report_from_json(data["report"]),
+            plan_from_json(data["plan"]),
+            self._model(PLAIN, sections, weights),
+            self._model(REFERENCE, sections, weights),
+        )
 
     # -- the zip ---------------------------------------------------------------------------------
 
@@ -203,10 +230,12 @@ class EngineFile:
 
     # -- the sections ----------------------------------------------------------------------------
 
-    def _model(self, name: str, weights: dict[str, Array]) -> StoredModel | None:
-        if name not in self._sections:
+    def _model(
+        self, name: str, sections: Sections, weights: dict[str, Array]
+    ) -> StoredModel | None:
+        if name not in sections:
             return None
-        data = parse_json(bytes(self._sections[name]), name)
+        data = parse_json(bytes(sections[name]), name)
         constants = {
             constant: _constant(place, weights) for constant, place in data["constants"].fields()
         }
@@ -271,6 +300,11 @@ def _sections(data: memoryview, archive: zipfile.ZipFile) -> dict[str, memoryvie
             raise ValueError(f"the section '{name}' does not lie in it")
         found[name] = data[start : start + member.file_size]
     return found
+
+
+def _named_sizes(data: Reader) -> tuple[tuple[str, int], ...]:
+    pairs = [list(item.items(2)) for item in data.items(_MOST_SIZES)]
+    return tuple((pair[0].text(), pair[-1].integer()) for pair in pairs if pair)
 
 
 def _requirements(data: Reader) -> Requirements:

@@ -12,8 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-
 from ...tir.errors import IRError
 from ...tir.json_reader import Json, Reader
 from ..arrays import ALIGNMENT, Array
@@ -22,6 +20,7 @@ from ..files.replacement import replacing
 from ..model.model import StoredModel
 from ..version import tool_version
 from .block_sums import BlockSums
+from .equal_arrays import EqualArrays, repeats_one_value
 from .format import (
     ABI,
     FORMAT,
@@ -31,11 +30,13 @@ from .format import (
     PROGRAM,
     REFERENCE,
     SUMMED,
+    VARIANTS,
     WEIGHTS,
     EngineFileError,
     Requirements,
     check_name,
     platform_name,
+    variant_section,
 )
 from .parts import EngineParts
 from .safetensors import SafetensorsWriter
@@ -44,7 +45,6 @@ _PADDING_FIELD = 0xD935  # the extra field by which zipalign aligns
 _ZIP64_FROM = 1 << 31
 _ZIP64_FIELD = 20  # bytes that zipfile adds to a local header
 _LOCAL_HEADER = 30
-_CORNER = 4  # elements along each axis by which most arrays differ already
 
 
 def write_file(
@@ -69,6 +69,38 @@ def to_bytes(parts: EngineParts, *, keep_weights: bool = True) -> bytes:
 
 def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
     weights = _Weights()
+    program = _program(parts, weights)
+    if parts.variants:
+        program[VARIANTS] = [
+            {"sizes": [list(pair) for pair in one.sizes], **_program(one.parts, weights)}
+            for one in parts.variants
+        ]
+    run = dict(weights.arrays)
+    texts = _models(parts, weights) if keep_weights else {}
+    sections = dict(parts.code.sections())
+    for number, variant in enumerate(parts.variants):
+        own = dict(variant.parts.code.sections())
+        sections |= {variant_section(number, name): data for name, data in own.items()}
+        if keep_weights:
+            models = _models(variant.parts, weights)
+            texts |= {variant_section(number, name): text for name, text in models.items()}
+    kept = {key: array for key, array in weights.arrays.items() if key not in run}
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as opened:
+        archive = _Archive(file, opened)
+        archive.add(PROGRAM, json.dumps(program).encode())
+        for name, text in texts.items():
+            archive.add(name, text.encode())
+        for name, data in sections.items():
+            archive.add(name, data)
+        for name, arrays in ((WEIGHTS, run), (KEPT, kept)):
+            if arrays or name == WEIGHTS:
+                writer = SafetensorsWriter(arrays)
+                archive.add_pieces(name, writer.pieces(), writer.size)
+        archive.add(MANIFEST, archive.manifest(parts.artifact.name, _requirements(parts)))
+
+
+def _program(parts: EngineParts, weights: _Weights) -> dict[str, Json]:
+    """What an engine is, without texts and what was compiled of them."""
     program: dict[str, Json] = {
         "artifact": parts.code.to_json(),
         "report": report_to_json(parts.report),
@@ -76,22 +108,13 @@ def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
         "constants": [None if array is None else weights.place(array) for array in parts.constants],
     }
     _check_readable(parts, program)
-    models = {PLAIN: parts.plain, REFERENCE: parts.reference} if keep_weights else {}
-    run = dict(weights.arrays)
-    texts = {name: _model(model, weights) for name, model in models.items() if model is not None}
-    kept = {key: array for key, array in weights.arrays.items() if key not in run}
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as opened:
-        archive = _Archive(file, opened)
-        archive.add(PROGRAM, json.dumps(program).encode())
-        for name, text in texts.items():
-            archive.add(name, text.encode())
-        for name, data in parts.code.sections():
-            archive.add(name, data)
-        for name, arrays in ((WEIGHTS, run), (KEPT, kept)):
-            if arrays or name == WEIGHTS:
-                writer = SafetensorsWriter(arrays)
-                archive.add_pieces(name, writer.pieces(), writer.size)
-        archive.add(MANIFEST, archive.manifest(parts.artifact.name, _requirements(parts)))
+    return program
+
+
+def _models(parts: EngineParts, weights: _Weights) -> dict[str, str]:
+    """The models that are kept to build from and to verify against, by section."""
+    models = {PLAIN: parts.plain, REFERENCE: parts.reference}
+    return {name: _model(model, weights) for name, model in models.items() if model is not None}
 
 
 def _check_readable(parts: EngineParts, program: dict[str, Json]) -> None:
@@ -124,27 +147,18 @@ class _Weights:
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
-        self._alike: dict[tuple[str, tuple[int, ...], bytes], list[str]] = {}
+        self._equal = EqualArrays()
+        self._names: dict[int, str] = {}  # of arrays that are kept
 
     def place(self, array: Array) -> Json:
         """Where the array stands: its type, and its key, or the one value that it repeats."""
         described: dict[str, Json] = {"dtype": array.dtype.name, "shape": list(array.shape)}
-        if array.size > 1 and not any(array.strides):
+        if repeats_one_value(array):
             return {**described, "value": array.flat[0].tobytes().hex()}
-        corner = array[(slice(_CORNER),) * array.ndim].tobytes()
-        alike = self._alike.setdefault((array.dtype.name, array.shape, corner), [])
-        name = next((n for n in alike if _same_bits(self.arrays[n], array)), None)
-        if name is None:
-            name = str(len(self.arrays))
-            alike.append(name)
-            self.arrays[name] = array
+        first = self._equal.first(array)
+        name = self._names.setdefault(id(first), str(len(self.arrays)))
+        self.arrays.setdefault(name, first)
         return {**described, "key": name}
-
-
-def _same_bits(one: Array, other: Array) -> bool:
-    """Whether two arrays of one type and shape hold the same bits."""
-    whole = f"u{one.itemsize}"
-    return one is other or np.array_equal(one.view(whole), other.view(whole))
 
 
 class _Archive:

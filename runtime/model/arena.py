@@ -16,6 +16,7 @@ from ...tir.program.program import (
     action_title,
     actions,
 )
+from ...tir.sizes import AnySize, greatest, largest, product_of
 from ...tir.svg.axes import Axes
 from ...tir.svg.picture import Picture
 from ...tir.svg.scale import Scale, whole_text
@@ -29,8 +30,8 @@ _AREA = 0.35  # opacity
 
 @dataclass(frozen=True, slots=True)
 class ArenaTensor:
-    """A tensor in the arena: `bytes` from `offset` on, from launch `first`, which writes it, to
-    launch `last`, the last one that reads it.
+    """A tensor in the arena: `size` bytes from `offset` on, from launch `first`, which writes it,
+    to launch `last`, the last one that reads it.
 
     label: of the launch that writes it; kind: its dtype and shape. Launches, copies among them,
     count from 0.
@@ -39,9 +40,14 @@ class ArenaTensor:
     label: str
     kind: str
     offset: int
-    bytes: int
+    size: AnySize
     first: int
     last: int
+
+    @property
+    def bytes(self) -> int:
+        """The most that it takes, for which there is room."""
+        return largest(self.size)
 
     def __str__(self) -> str:
         return (
@@ -70,6 +76,20 @@ def arena_tensors(
             held.append((item, len(found)))
             found.append(_tensor(step, item, number))
     return tuple(found)
+
+
+def live_bytes(tensors: Sequence[ArenaTensor]) -> AnySize:
+    """The bytes of the tensors that some launch needs at once, where they are most."""
+    changes: dict[int, AnySize] = {}
+    for tensor in tensors:
+        changes[tensor.first] = changes.get(tensor.first, 0) + tensor.size
+        changes[tensor.last + 1] = changes.get(tensor.last + 1, 0) - tensor.size
+    now: AnySize = 0
+    sums: dict[AnySize, None] = {0: None}
+    for launch in sorted(changes):
+        now = now + changes[launch]
+        sums[now] = None
+    return greatest(*sums)
 
 
 def _in_loops(steps: Sequence[Step], at: int) -> Iterator[tuple[Action, int, int]]:
@@ -110,7 +130,8 @@ def draw_arena(
 def _tensor(step: Action, item: Slice, number: int) -> ArenaTensor:
     label = (step.label or step.function) if isinstance(step, Launch) else action_title(step)
     kind = f"{item.dtype}[{', '.join(map(str, item.shape))}]"
-    return ArenaTensor(label, kind, item.position, item.bytes, number, number)
+    size = item.dtype.bytes * product_of(item.shape)
+    return ArenaTensor(label, kind, item.position, size, number, number)
 
 
 def _areas(axes: Axes, tensors: Sequence[ArenaTensor], unit: int) -> Iterator[str]:

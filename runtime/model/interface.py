@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,6 @@ from ...tir.errors import known_names
 from ...tir.sizes import Size, dims_in, shape_in
 from ...tir.text.display import printable
 from ..arrays import (
-    NO_SIZES,
     Argument,
     ArgumentTypeError,
     ArgumentValueError,
@@ -47,8 +47,35 @@ class ClosedSpec:
     shape: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ModelArgument(Argument):
+    """An input or an output of a model, whose sizes `compile` got by name."""
+
+    def size_error(self, call: str, axis: int, n: int, size: Size) -> ArgumentValueError:
+        """What is wrong with an axis of `n` elements, a number that `size` never is."""
+        dim = size.dim
+        notes: tuple[str, ...] = ()
+        hints: tuple[str, ...] = ()
+        if dim is not None:
+            bounds = (min(n, dim.low), dim.usual, max(n, dim.high))
+            hints = (f'tw.compile(model, shapes={{"{dim.name}": {bounds}}}) takes it.',)
+        if any(one.assumed for one in size.dims):
+            notes = (f"nobody said these bounds, so they were assumed when {call} was compiled.",)
+        return ArgumentValueError(
+            f"{call}: axis {axis} of '{self.name}' has {n} elements; expected '{size}', which is "
+            f"{size.low} to {size.high}.",
+            code="engine-size",
+            notes=notes,
+            hints=hints,
+        )
+
+
 class Interface:
-    """The inputs and outputs of a model, in order."""
+    """The inputs and outputs of a model, in order.
+
+    dims: the sizes that the inputs of a run decide; told: the number of the input, and the axis of
+    it, that tells each of them. computed: those of outputs that data decide.
+    """
 
     def __init__(self, artifact: HasInterface) -> None:
         self.name = artifact.name
@@ -56,6 +83,11 @@ class Interface:
         self._outputs = tuple(_argument(parameter) for parameter in artifact.outputs)
         self.inputs = tuple(map(_spec, self._inputs))
         self.outputs = tuple(map(_spec, self._outputs))
+        self.dims = dims_in(size for one in self._inputs for size in one.shape)
+        made = dims_in(size for one in self._outputs for size in one.shape)
+        self.computed = tuple(dim for dim in made if dim not in self.dims)
+        self._most = {dim: dim.high for dim in self.computed}
+        self.told = tuple(told(artifact.inputs).values())
         self._input_names = tuple(spec.name for spec in self.inputs)
         self._known_inputs = set(self._input_names)
         self._output_names = tuple(spec.name for spec in self.outputs)
@@ -84,6 +116,7 @@ class Interface:
         values = [inputs[name] for name in self._input_names]
         if out:
             self._check_names("output", out, self._output_names)
+            self._check_computed(out)
             sizes = self._sizes(values)
             values += [
                 out[argument.name] if argument.name in out else argument.new(sizes)
@@ -92,23 +125,51 @@ class Interface:
         return self._accepted(values)
 
     def _sizes(self, values: Sequence[object]) -> Mapping[Dim, int]:
-        """The sizes that the inputs of a call tell."""
+        """The sizes that the inputs of a call tell, the most for what data decide."""
         if not any(argument.open_axes for argument in self._inputs):
-            return NO_SIZES
+            return self._most
         pairs = zip(self._inputs, values, strict=True)
         arrays = [argument.accept(value, self.name) for argument, value in pairs]
-        return sizes_of_call(self.name, self._inputs, arrays)
+        return {**sizes_of_call(self.name, self._inputs, arrays), **self._most}
 
     def _accepted(self, values: Sequence[object]) -> tuple[list[Array], list[Array]]:
         """The arrays of all inputs, or of all inputs and outputs, in order."""
-        return accept_call(self.name, self._inputs, self._outputs, values)
+        return accept_call(self.name, self._inputs, self._outputs, values, self._most)
+
+    @property
+    def data_decides(self) -> bool:
+        """Whether data decide a size of an output."""
+        return bool(self._most)
+
+    def written(self, outputs: Sequence[Array], sizes: Mapping[Dim, int]) -> list[Array]:
+        """What a run has written of its outputs, which have the most elements that it may write.
+        sizes: of the run.
+        """
+        pairs = zip(self._outputs, outputs, strict=True)
+        return [
+            array.reshape(-1)[: math.prod(shape)].reshape(shape)
+            if argument.open_axes and (shape := shape_in(argument.shape, sizes)) != array.shape
+            else array
+            for argument, array in pairs
+        ]
+
+    def _check_computed(self, out: Mapping[str, object]) -> None:
+        """Refuse arrays for outputs of which nobody knows the size before a run."""
+        for argument in self._outputs:
+            decided = [dim.name for dim in dims_in(argument.shape) if dim in self._most]
+            if decided and argument.name in out:
+                raise ArgumentValueError(
+                    f"{self.name}: 'out' gives the output '{argument.name}', whose size "
+                    f"'{decided[0]}' data decide; expected none for it: a run makes it.",
+                    code="engine-out-size",
+                )
 
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[ClosedSpec, ...]:
         """What a run takes at these sizes, by name; what is left out is as it usually is.
 
         Raises: ArgumentValueError for a name that is none of a size, or a size out of bounds.
         """
-        dims = {d.name: d for a in self._inputs for d in dims_in(a.shape)}
+        dims = {dim.name: dim for dim in self.dims}
         for name, size in sizes.items():
             if name not in dims or not dims[name].low <= size <= dims[name].high:
                 known = ", ".join(f"'{d.name}' of {d.low} to {d.high}" for d in dims.values())
@@ -117,7 +178,13 @@ class Interface:
                     code="engine-size",
                 )
         values = {dim: sizes.get(name, dim.usual) for name, dim in dims.items()}
-        return tuple(ClosedSpec(a.name, a.dtype, shape_in(a.shape, values)) for a in self._inputs)
+        return _specs_at(self._inputs, values)
+
+    def specs_at(
+        self, values: Mapping[Dim, int]
+    ) -> tuple[tuple[ClosedSpec, ...], tuple[ClosedSpec, ...]]:
+        """What a run takes and gives at these sizes."""
+        return _specs_at(self._inputs, values), _specs_at(self._outputs, values)
 
     def named(
         self, arrays: Iterable[Array], outputs: Iterable[str] | None = None
@@ -152,6 +219,10 @@ class Interface:
                 )
 
 
+def _specs_at(arguments: Iterable[Argument], values: Mapping[Dim, int]) -> tuple[ClosedSpec, ...]:
+    return tuple(ClosedSpec(a.name, a.dtype, shape_in(a.shape, values)) for a in arguments)
+
+
 def told(inputs: Sequence[Parameter]) -> dict[Dim, tuple[int, int]]:
     """Which input, by its position, and which axis of it, tells each size that a run decides."""
     axes = {
@@ -168,7 +239,7 @@ def _spec(argument: Argument) -> TensorSpec:
     return TensorSpec(argument.name, argument.dtype, shape)
 
 
-def _argument(parameter: Parameter) -> Argument:
-    return Argument(
+def _argument(parameter: Parameter) -> ModelArgument:
+    return ModelArgument(
         parameter.name, parameter.dtype.numpy, parameter.shape, parameter.role == "output"
     )

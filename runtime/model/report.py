@@ -5,11 +5,12 @@ its schedule came from, what proof and check found, how much memory a run takes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
+from ...tir.sizes import AnySize, Size, size_in
 from ...tir.text.display import printable
 from ...tir.text.html import details, html_table
 from ...tir.text.size import bytes_text
@@ -71,7 +72,7 @@ class EngineReport:
     it was built; None: the usual one. whole: what the run of the whole engine beside the model's
     reference found, "off" where it was not made.
     order: the symbol or the name of the kernel of each launch of a run, in order; () where no run
-    is known.
+    is known. variants: how each variant was built, by the sizes for which it is.
     """
 
     kernels: tuple[KernelReport, ...] = ()
@@ -80,6 +81,7 @@ class EngineReport:
     tolerance: float | None = None
     whole: str = "off"
     order: tuple[str, ...] = ()
+    variants: tuple[tuple[str, EngineReport], ...] = ()
 
     @property
     def proofs(self) -> dict[str, int]:
@@ -98,6 +100,11 @@ class EngineReport:
         lines.append(f"proofs: {_counts(self.proofs.items())}")
         lines.append(f"whole engine: check {self.whole}")
         lines += [f"  {kernel}" for kernel in self.kernels]
+        for sizes, one in self.variants:
+            proofs = _counts(one.proofs.items())
+            lines.append(
+                f"variant at {sizes}: {one.coverage}; proofs: {proofs}; whole: check {one.whole}"
+            )
         lines += [f"note: {note}" for note in self.notes]
         if self.seconds:
             lines.append("built in " + ", ".join(f"{n} {s:.2f} s" for n, s in self.seconds))
@@ -134,6 +141,8 @@ class EngineReport:
             for kernel in self.kernels
         ]
         table = html_table(heads, rows) + f"<p>whole engine: check {escape(self.whole)}</p>"
+        for sizes, one in self.variants:
+            table += f"<p>variant at {escape(sizes)}: check {escape(one.whole)}</p>"
         if self.order:
             table += details(f"{len(self.order)} launches in order", self.picture().svg)
         if not self.notes:
@@ -152,6 +161,8 @@ class MemoryPlan:
     known. workspace_bytes, thread_workspace_bytes: what kernels need for themselves. kept_bytes:
     original weights and the imported model's, kept for `save` and `verify` alone. Arrays of inputs
     and outputs are the caller's. tensors: the map of the arena; () where it is not known.
+
+    Where runs decide sizes, all of this is for the largest; `live_bytes` says what a run needs.
     """
 
     weights_bytes: int
@@ -170,6 +181,22 @@ class MemoryPlan:
         """What `contexts` contexts take at most, with the weights, without what is kept."""
         return self.weights_bytes + contexts * self.context_bytes(threads)
 
+    @property
+    def live_bytes(self) -> AnySize | None:
+        """What the tensors take that some launch needs at once, where they are most: of the sizes
+        that a run decides; None where no map is known.
+        """
+        from .arena import live_bytes  # a run needs no map
+
+        return live_bytes(self.tensors) if self.tensors else None
+
+    def live_bytes_at(self, sizes: Mapping[str, int]) -> int | None:
+        """`live_bytes` in numbers, at these sizes by name; what is left out is as it usually is."""
+        found = self.live_bytes
+        if not isinstance(found, Size):
+            return found
+        return size_in(found, {dim: sizes.get(dim.name, dim.usual) for dim in found.dims})
+
     def __str__(self) -> str:
         parts = [f"arena {bytes_text(self.arena_bytes)}"]
         if self.lower_bound_bytes is not None:
@@ -179,8 +206,10 @@ class MemoryPlan:
         if self.thread_workspace_bytes:
             parts.append(f"{bytes_text(self.thread_workspace_bytes)} per thread")
         weights = bytes_text(self.weights_bytes)
+        needed = self.live_bytes
+        live = f"; {open_bytes_text(needed)}" if isinstance(needed, Size) else ""
         kept = f"; kept to save: {bytes_text(self.kept_bytes)}" if self.kept_bytes else ""
-        return f"weights {weights} (shared) + {' + '.join(parts)} per context{kept}"
+        return f"weights {weights} (shared) + {' + '.join(parts)} per context{kept}{live}"
 
     def picture(self) -> Picture:
         """The map of the arena: the bytes of each tensor, from the launch that writes it to the
@@ -195,6 +224,16 @@ class MemoryPlan:
     def _repr_html_(self) -> str:
         drawn = self.picture().svg if self.tensors else ""
         return f"<p>{escape(str(self))}</p>{drawn}"
+
+
+def open_bytes_text(live: Size) -> str:
+    """What a run needs of the arena: of the sizes that it decides, and in numbers."""
+    places = [
+        f"{bytes_text(size_in(live, at))} at "
+        + ", ".join(f"{dim.name} {size}" for dim, size in at.items())
+        for at in ({dim: dim.usual for dim in live.dims}, {dim: dim.high for dim in live.dims})
+    ]
+    return f"of the arena a run needs {live} bytes: {', '.join(places)}"
 
 
 def _verdict(proof: str) -> str:

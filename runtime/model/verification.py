@@ -10,8 +10,9 @@ fusions round elsewhere. What is wrong in all of them explains nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -89,6 +90,11 @@ class Report:
         rows = [(o.name, f"{o.error:.3g}", f"{o.share:.2g}") for o in self.outputs]
         return html_table(("output", "largest error", "of the allowed"), rows)
 
+    def joined(self, other: Report, where: str) -> Report:
+        """Both comparisons as one; where: what is said of the outputs of the other one."""
+        added = (replace(one, name=f"{one.name} {where}") for one in other.outputs)
+        return Report(self.engine, (*self.outputs, *added))
+
     def raise_for_difference(self) -> None:
         """Raises: VerifyError where an output differs."""
         if not self:
@@ -162,7 +168,9 @@ def _moved(inputs: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _largest_difference(rounded: Array, expected: Array) -> float:
-    """The largest difference where both are finite."""
+    """The largest difference where both are finite; none of arrays whose sizes differ."""
+    if rounded.shape != expected.shape:
+        return 0.0
     found, wanted = rounded.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(found) & np.isfinite(wanted)
     with np.errstate(invalid="ignore"):
@@ -207,6 +215,8 @@ def _compare(
     rounding: float | None,
 ) -> OutputReport:
     kind = dtype(got.dtype)
+    if got.shape != expected.shape:  # data have decided otherwise
+        return OutputReport(name, math.inf, math.inf, (0,) * got.ndim, rounding)
     found, wanted = got.astype(np.float64), expected.astype(np.float64)
     if not found.size:
         return OutputReport(name, 0.0, 0.0, (0,) * found.ndim)

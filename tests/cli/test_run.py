@@ -128,16 +128,32 @@ def test_a_latency_table_leaves_out_what_nobody_knows() -> None:
     assert "limit" not in latency_table([bare])
 
 
-def test_sizes_that_a_model_leaves_open_are_asked_for(
+def test_sizes_that_a_model_leaves_open_are_assumed_or_given(
     tilewright: Command, open_model: Path
 ) -> None:
     done = tilewright("run", open_model, *QUICK)
-    assert done.code == 2
-    assert "the model leaves 'batch' open" in done.err
+    assert (done.code, done.err) == (0, "")
+    assert "open(x: float32[batch, 4])" in done.out
     done = tilewright("run", open_model, *QUICK, "--shapes", "batch:3", "--json")
     assert json.loads(done.out)["outputs"][0]["shape"] == [3, 4]
     done = tilewright("run", open_model, *QUICK, "--shapes", "x:2x4", "--json")
     assert json.loads(done.out)["outputs"][0]["shape"] == [2, 4]
+
+
+def test_the_sizes_of_a_run_are_added_to_a_log(
+    tilewright: Command, open_model: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "sizes.jsonl"
+    for batch in (3, 3, 7):
+        done = tilewright(
+            "run", open_model, *QUICK, "--sizes", f"batch:{batch}", "--shape-log", log
+        )
+        assert (done.code, done.err) == (0, "")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["sizes"] for line in lines] == [{"batch": 3}, {"batch": 3}, {"batch": 7}]
+    done = tilewright("run", open_model, *QUICK, "--shape-log", tmp_path / "no" / "log")
+    assert done.code != 0
+    assert "[output-parent]" in done.err
 
 
 def test_a_model_that_is_not_supported_ends_with_3(

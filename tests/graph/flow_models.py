@@ -35,7 +35,9 @@ class FlowModel:
         return list(ReferenceEvaluator(self.proto).run(None, dict(inputs)))
 
 
-def value(name: str, kind: int = FLOAT, shape: Shape | None = None) -> onnx.ValueInfoProto:
+def value(
+    name: str, kind: int = FLOAT, shape: Sequence[int | str | None] | None = None
+) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, kind, shape)
 
 

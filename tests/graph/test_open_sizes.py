@@ -15,10 +15,12 @@ import pytest
 import tilewright as tw
 from tests.exported import exported
 from tests.graph.open_models import encoder, perceptron
+from tilewright.graph.compile import MemoryLimitError
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.reference.reference import evaluate
 from tilewright.runtime.arrays import ArgumentError, Array
 from tilewright.runtime.engine.engine import Engine
+from tilewright.tir.sizes import size_in
 
 pytestmark = pytest.mark.needs_cc
 
@@ -130,6 +132,45 @@ def test_memory_is_promised_for_the_largest_sizes() -> None:
     assert max(tensor.offset + tensor.bytes for tensor in plan.tensors) <= plan.arena_bytes
 
 
+def test_memory_is_told_as_a_function_of_the_sizes(tmp_path: Path) -> None:
+    engine = encoder_engine()
+    plan = engine.memory_plan
+    assert str(plan.live_bytes) == "max(192*batch*seq, 32*batch*seq + 32*seq + 8)"
+    text = (
+        "of the arena a run needs max(192*batch*seq, 32*batch*seq + 32*seq + 8) bytes: 3 KiB at "
+        "batch 2, seq 8, 11.2 KiB at batch 3, seq 20"
+    )
+    assert str(plan).endswith(f"; {text}")
+    assert text in engine.explain().notes
+    assert str(tw.load(engine.save(tmp_path / "memory.twe")).memory_plan) == str(plan)
+    assert plan.live_bytes_at({"batch": 3, "seq": 20}) == 192 * 60 <= plan.arena_bytes
+
+
+@pytest.mark.parametrize(("batch", "seq"), [(1, 1), (1, 20), (2, 7), (3, 1), (3, 20)])
+def test_what_a_run_needs_is_what_its_tensors_take_at_these_sizes(batch: int, seq: int) -> None:
+    artifact, plan = encoder_engine().parts.artifact, encoder_engine().memory_plan
+    values = {dim: {"batch": batch, "seq": seq}[dim.name] for dim in artifact.dims}
+    bytes_of = [size_in(tensor.size, values) for tensor in plan.tensors]
+    needed = [
+        sum(n for n, t in zip(bytes_of, plan.tensors, strict=True) if t.first <= at <= t.last)
+        for at in range(len(artifact.launches))
+    ]
+    assert plan.live_bytes_at({"batch": batch, "seq": seq}) == max(needed)
+
+
+def test_a_limit_of_memory_holds_for_the_largest_sizes() -> None:
+    with pytest.raises(MemoryLimitError) as caught:
+        tw.compile(perceptron(), "c", shapes=PERCEPTRON, max_bytes=100)
+    lines = str(caught.value).splitlines()
+    assert "iB at the largest sizes, 'batch' 16; expected at most 100 B. [compile-" in lines[0]
+    assert lines[2:] == [
+        "  Hint: raise max_bytes, or lower max_contexts.",
+        "  Hint: shapes={...} with smaller largest sizes takes less.",
+    ]
+    with pytest.raises(MemoryLimitError, match="so they were assumed: 'batch' 1 to 16, usually 4"):
+        tw.compile(perceptron(), "c", max_bytes=100)
+
+
 def test_a_saved_engine_and_a_pickled_one_take_every_size(tmp_path: Path) -> None:
     engine = encoder_engine()
     loaded = tw.load(engine.save(tmp_path / "open.twe"))
@@ -149,6 +190,26 @@ def test_an_interpreted_engine_takes_every_size() -> None:
     engine = tw.compile(perceptron(), "python", shapes={"batch": (1, 2, 4)}, verify="off")
     for batch in (1, 4):
         np.testing.assert_allclose(engine(rows(batch)), perceptron_engine()(rows(batch)), atol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["c", "python"])
+def test_an_engine_counts_the_sizes_of_its_runs(target: str) -> None:
+    engine = tw.compile(perceptron(), target, shapes=PERCEPTRON, verify="off")
+    for batch in (3, 5, 3):
+        engine(rows(batch))
+    engine.context().bind({"x": rows(5)}).run()
+    with pytest.raises(ArgumentError):
+        engine(rows(17))
+    assert str(engine.stats) == (
+        "4 runs, 0 hits of 0 variants\n  batch 3: 2 runs\n  batch 5: 2 runs"
+    )
+    assert pickle.loads(pickle.dumps(engine)).stats.runs == 0
+
+
+def test_an_engine_of_one_size_counts_nothing() -> None:
+    engine = tw.compile(perceptron(), "python", shapes={"batch": 2}, verify="off")
+    engine(rows(2))
+    assert str(engine.stats) == "0 runs, 0 hits of 0 variants"
 
 
 def test_random_inputs_and_verification_at_sizes_of_ones_choice() -> None:

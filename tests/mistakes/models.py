@@ -28,9 +28,9 @@ def has_an_unknown_operator() -> object:
     return tw.compile(_model("Frobnicate", 2, "com.example"), "python")
 
 
-def leaves_the_batch_open() -> object:
-    """The batch of a model is left open"""
-    return tw.compile(relu, "python")
+def runs_more_than_was_assumed() -> object:
+    """The batch of a model is left open, and a run has more rows than was assumed"""
+    return tw.compile(relu, "python")(np.ones((32, 4), np.float32))
 
 
 def sizes_an_input_that_is_not_there() -> object:

@@ -14,6 +14,7 @@ from tilewright.schedule.trace.references import LoopRef
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.stmt import Tail
 from tilewright.tir.target.target import Target
+from tilewright.tir.te import te
 
 from .programs import assert_replays, body_of, chain, matmul, matmul_relu, refusals
 
@@ -238,3 +239,13 @@ def test_each_refusal_says_what_is_wrong_and_what_to_do(
     golden: Callable[[str, str], None],
 ) -> None:
     golden("errors/schedule_references.txt", refusals(CASES))
+
+
+def test_a_loop_is_open_where_a_call_decides_how_far_it_runs() -> None:
+    n = te.dim("n", 1, 9)
+    a = te.placeholder((n, 8), "float32", name="A")
+    sch = Schedule(te.func(a, te.compute((n, 8), lambda i, j: a[i, j] + 1.0, name="B"), name="f"))
+    i, j = sch.loops("B")
+    i_0, i_1 = sch.split(i, (None, 2))
+    assert [sch.is_open(loop) for loop in (i_0, i_1, j)] == [True, True, False]
+    assert sch.is_open(sch.fuse(i_1, j))

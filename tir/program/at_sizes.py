@@ -11,18 +11,19 @@ from dataclasses import replace
 from ..analysis.specialise import specialise
 from ..dim import Dim
 from ..func import PrimFunc
-from ..sizes import Size, dims_in
+from ..sizes import Size, closed_shape, dims_in, is_closed
 from .flow import with_actions
 from .program import Action, Launch, Program, ProgramTensor
-from .steps_at import steps_at, tensors_at
+from .steps_at import action_at, steps_at, tensors_at
 
 
 def program_at(program: Program, values: Mapping[Dim, int]) -> Program:
-    """The program with numbers for all sizes; itself where no run decides any.
+    """The program with numbers for these sizes; itself where there are none. Sizes that a run
+    computes stay, unless they are given.
 
     Raises: IRError for a value out of bounds.
     """
-    if not program.dims:
+    if not values:
         return program
     functions: dict[str, PrimFunc] = {}
     body = with_actions(
@@ -39,6 +40,15 @@ def program_at(program: Program, values: Mapping[Dim, int]) -> Program:
     )
 
 
+def launch_at(program: Program, step: Launch, values: Mapping[Dim, int]) -> tuple[PrimFunc, Launch]:
+    """A launch at these sizes, which are all that it takes, and its function there."""
+    made = action_at(step, values)
+    assert isinstance(made, Launch)
+    func = program.function(step.function)
+    chosen = zip(func.dims, closed_shape(made.sizes), strict=True)
+    return specialise(func, dict(chosen)), made
+
+
 def values_told(
     tensors: Sequence[ProgramTensor], shapes: Sequence[tuple[int, ...]]
 ) -> dict[Dim, int]:
@@ -52,12 +62,17 @@ def values_told(
 
 
 def _named(program: Program, step: Action, functions: dict[str, PrimFunc]) -> Action:
-    """The step, its function at its sizes under a name of its own, one of `functions` then."""
+    """The step, its function at its sizes under a name of its own, one of `functions` then; as it
+    is where a run computes one of them.
+    """
     if not isinstance(step, Launch):
+        return step
+    func = program.function(step.function)
+    if not is_closed(step.sizes):
+        functions[func.name] = func
         return step
     name = "_".join((step.function, *map(str, step.sizes)))
     if name not in functions:
-        func = program.function(step.function)
-        chosen = {dim: n for dim, n in zip(func.dims, step.sizes, strict=True) if type(n) is int}
+        chosen = dict(zip(func.dims, closed_shape(step.sizes), strict=True))
         functions[name] = replace(specialise(func, chosen), name=name)
     return replace(step, function=name, sizes=())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, assert_never
 
+from ..dim import Dim
 from ..errors import IRError
 from ..json_reader import Json, Reader, cut_line, parse_json
-from ..sizes import AnySize
+from ..sizes import AnySize, Size, size_of
 from .program import (
     SPACES,
     Branch,
@@ -17,11 +18,13 @@ from .program import (
     LoopRow,
     Program,
     ProgramTensor,
+    ReadSize,
     Repeat,
     Slice,
     Step,
     Sync,
     WriteIteration,
+    sizes_read,
 )
 from .sizes_json import (
     NO_DIMS,
@@ -38,6 +41,7 @@ from .syncs import verify_program
 if TYPE_CHECKING:
     from ..func import PrimFunc
 
+_STEPS = ("launch", "copy", "sync", "iteration", "largest", "size", "if", "for")
 _LONGEST_FUNCTION = 1 << 22  # characters
 DEEPEST = 64  # of branches and loops within each other
 
@@ -47,7 +51,7 @@ def program_text(program: Program) -> str:
     return json.dumps(
         {
             "name": program.name,
-            "dims": dims_to_json(program.dims),
+            "dims": dims_to_json((*program.dims, *(s.dim for s in sizes_read(program.body)))),
             "inputs": [tensor_to_json(tensor) for tensor in program.inputs],
             "outputs": [tensor_to_json(tensor) for tensor in program.outputs],
             "constants": [tensor_to_json(tensor) for tensor in program.constants],
@@ -114,6 +118,12 @@ def step_to_json(step: Step) -> Json:
                 "loop": step.loop,
                 "target": _slice_to_json(step.target),
             }
+        case ReadSize():
+            return {
+                "step": "size",
+                "size": size_to_json(size_of(step.dim)),
+                "source": _slice_to_json(step.source),
+            }
         case Branch():
             return {
                 "step": "if",
@@ -144,7 +154,7 @@ def step_from_json(data: Reader, dims: Dims = NO_DIMS, depth: int = 0) -> Step:
     def place(name: str) -> Slice:
         return _slice_from_json(data[name], dims)
 
-    match data["step"].one_of("launch", "copy", "sync", "iteration", "largest", "if", "for"):
+    match data["step"].one_of(*_STEPS):
         case "launch":
             return launch_from_json(data, dims)
         case "copy":
@@ -153,6 +163,8 @@ def step_from_json(data: Reader, dims: Dims = NO_DIMS, depth: int = 0) -> Step:
             return WriteIteration(data["loop"].integer(), place("target"))
         case "largest":
             return KeepLargest(place("source"), place("target"))
+        case "size":
+            return ReadSize(_dim_from_json(data["size"], dims), place("source"))
         case "sync":
             return Sync()
         case kind:
@@ -187,6 +199,15 @@ def _flow_from_json(data: Reader, kind: str, dims: Dims, depth: int) -> Branch |
         steps("body"),
         label,
     )
+
+
+def _dim_from_json(data: Reader, dims: Dims) -> Dim:
+    size = size_from_json(data, dims)
+    if not isinstance(size, Size) or size.dim is None:
+        raise IRError(
+            f"json: {data.where} is {size}; expected one size that a run decides.", code="json-dim"
+        )
+    return size.dim
 
 
 def launch_from_json(data: Reader, dims: Dims = NO_DIMS) -> Launch:

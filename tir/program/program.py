@@ -6,7 +6,8 @@ Every tensor is a Slice of one of four spaces: "input" and "output" (the caller'
 memory, one of them writing, so that they may overlap. Meaning: as if each launch were
 `functions[name]` called on the slices, one after the other. A Branch runs one of two lists of
 steps, a Repeat one list again and again, as data say; steps in a loop may work on the row of an
-array that the iteration is at.
+array that the iteration is at. A ReadSize makes a number that the run has computed a size of what
+follows.
 
 Some constants are computed: `prepare` lists launches that read and write constants only and run
 once, when the program is built. A constant that one of them writes is prepared; the others are
@@ -184,6 +185,21 @@ class KeepLargest:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadSize:
+    """Let the size `dim` be what `source`, one int64, holds: each step behind it, and who reads the
+    outputs, takes it as so large. It is within the bounds of the dim, and stays where it is.
+    """
+
+    dim: Dim
+    source: Slice
+
+    @property
+    def effects(self) -> Effects:
+        """What it reads and writes."""
+        return Effects((self.source,), ())
+
+
+@dataclass(frozen=True, slots=True)
 class Branch:
     """Run `then` where `condition`, one bool, is true, else `otherwise`.
 
@@ -226,9 +242,14 @@ class Repeat:
         return tuple(item for item in given if isinstance(item, Slice))
 
 
-Action = Launch | Copy | WriteIteration | KeepLargest  # what reads and writes
+Action = Launch | Copy | WriteIteration | KeepLargest | ReadSize  # what reads and writes
 Step = Action | Sync | Branch | Repeat
-ACTION_TITLES = {Copy: "copy", WriteIteration: "iteration", KeepLargest: "check kept"}
+ACTION_TITLES = {
+    Copy: "copy",
+    WriteIteration: "iteration",
+    KeepLargest: "check kept",
+    ReadSize: "size read",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +316,7 @@ class Program:
 
     @property
     def dims(self) -> tuple[Dim, ...]:
-        """The sizes that a run decides: those of the inputs, in their order."""
+        """The sizes that a call decides: those of the inputs, in their order."""
         return dims_in(size for tensor in self.inputs for size in tensor.shape)
 
     @property
@@ -340,6 +361,8 @@ def step_text(step: Step) -> str:
             return f"iteration(i{step.loop} -> {step.target})"
         case KeepLargest():
             return f"largest({step.source}; {step.target} -> {step.target})"
+        case ReadSize():
+            return f"size({step.dim.name} = {step.source})"
         case Branch():
             return f"if {step.condition}:{note}"
         case Repeat():
@@ -351,7 +374,7 @@ def step_text(step: Step) -> str:
     assert_never(step)
 
 
-def action_title(step: Copy | WriteIteration | KeepLargest) -> str:
+def action_title(step: Copy | WriteIteration | KeepLargest | ReadSize) -> str:
     """What a step that launches nothing is called."""
     return ACTION_TITLES[type(step)]
 
@@ -387,6 +410,11 @@ def actions(steps: Iterable[Step]) -> Iterator[Action]:
 def launches_of(steps: Iterable[Step]) -> tuple[Launch, ...]:
     """The launches among `actions`."""
     return tuple(step for step in actions(steps) if isinstance(step, Launch))
+
+
+def sizes_read(steps: Iterable[Step]) -> tuple[ReadSize, ...]:
+    """The sizes among `actions` that a run computes."""
+    return tuple(step for step in actions(steps) if isinstance(step, ReadSize))
 
 
 def kept_words(steps: Iterable[Step]) -> dict[Slice, Slice]:

@@ -28,8 +28,8 @@ _DEEPEST = 8
 
 
 def dims_to_json(dims: Iterable[Dim]) -> Json:
-    """Dims with their bounds."""
-    return [[dim.name, dim.low, dim.high, dim.usual] for dim in dims]
+    """Dims with their bounds, and a mark on those whose bounds were assumed."""
+    return [[d.name, d.low, d.high, d.usual, *([True] if d.assumed else [])] for d in dims]
 
 
 def dims_from_json(data: Reader | None) -> Dims:
@@ -39,7 +39,7 @@ def dims_from_json(data: Reader | None) -> Dims:
     """
     found: dict[str, Dim] = {}
     for item in () if data is None else data.items(_MOST):
-        name, low, high, usual = item.items(4)
+        name, low, high, usual, *assumed = item.items(5)
         numbers = [end.integer() for end in (low, usual, high)]
         if name.text() in found or numbers != sorted(numbers):
             raise IRError(
@@ -47,7 +47,13 @@ def dims_from_json(data: Reader | None) -> Dims:
                 "order.",
                 code="json-dim",
             )
-        found[name.text()] = Dim(name.text(), low=numbers[0], high=numbers[2], typical=numbers[1])
+        found[name.text()] = Dim(
+            name.text(),
+            low=numbers[0],
+            high=numbers[2],
+            typical=numbers[1],
+            assumed=bool(assumed),
+        )
     return found
 
 

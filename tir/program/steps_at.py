@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import assert_never
 
 from ..dim import Dim
-from ..sizes import shape_in, size_in
+from ..sizes import shape_with, substituted
 from .program import (
+    Action,
     Branch,
     Copy,
     KeepLargest,
     Launch,
     ProgramTensor,
+    ReadSize,
     Repeat,
     Slice,
     Step,
@@ -23,33 +25,43 @@ from .program import (
 
 
 def steps_at(steps: Sequence[Step], values: Mapping[Dim, int]) -> tuple[Step, ...]:
-    """The steps on slices of these sizes, and loops that run as often as these say."""
+    """The steps on slices of these sizes, and loops that run as often as these say; what else
+    decides a size stays.
+    """
     return tuple(_step_at(step, values) for step in steps)
 
 
 def slice_at(item: Slice, values: Mapping[Dim, int]) -> Slice:
     """The slice at these sizes."""
-    moves = tuple(replace(move, rows=size_in(move.rows, values)) for move in item.moves)
-    return replace(item, shape=shape_in(item.shape, values), moves=moves)
+    moves = tuple(replace(move, rows=substituted(move.rows, values)) for move in item.moves)
+    return replace(item, shape=shape_with(item.shape, values), moves=moves)
 
 
 def tensors_at(
     tensors: Sequence[ProgramTensor], values: Mapping[Dim, int]
 ) -> tuple[ProgramTensor, ...]:
     """The arrays of an interface at these sizes."""
-    return tuple(replace(t, shape=shape_in(t.shape, values)) for t in tensors)
+    return tuple(replace(t, shape=shape_with(t.shape, values)) for t in tensors)
 
 
-def _step_at(step: Step, values: Mapping[Dim, int]) -> Step:
+def action_at(step: Action, values: Mapping[Dim, int]) -> Action:
+    """The step on slices of these sizes."""
     match step:
         case Launch():
             arguments = tuple(slice_at(item, values) for item in step.arguments)
-            return replace(step, arguments=arguments, sizes=shape_in(step.sizes, values))
+            return replace(step, arguments=arguments, sizes=shape_with(step.sizes, values))
         case Copy() | KeepLargest():
             source, target = slice_at(step.source, values), slice_at(step.target, values)
             return replace(step, source=source, target=target)
         case WriteIteration():
             return replace(step, target=slice_at(step.target, values))
+        case ReadSize():
+            return replace(step, source=slice_at(step.source, values))
+    assert_never(step)
+
+
+def _step_at(step: Step, values: Mapping[Dim, int]) -> Step:
+    match step:
         case Branch():
             return replace(
                 step,
@@ -62,7 +74,7 @@ def _step_at(step: Step, values: Mapping[Dim, int]) -> Step:
             if isinstance(count, Slice):
                 count = slice_at(count, values)
             elif count is not None:
-                count = size_in(count, values)
+                count = substituted(count, values)
             return replace(
                 step,
                 count=count,
@@ -71,4 +83,4 @@ def _step_at(step: Step, values: Mapping[Dim, int]) -> Step:
             )
         case Sync():
             return step
-    assert_never(step)
+    return action_at(step, values)

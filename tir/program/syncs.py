@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from ..dim import Dim
 from ..errors import IRError
+from ..sizes import dims_in
 from .program import (
     Action,
     Branch,
@@ -19,6 +21,7 @@ from .program import (
     Launch,
     Program,
     ProgramCheck,
+    ReadSize,
     Repeat,
     Slice,
     Step,
@@ -168,6 +171,7 @@ class _Verifier:
         self._kept = kept_words(program.body)
         self._held: list[ProgramCheck] = []
         self._loops: set[int] = set()  # all so far
+        self._dims: set[Dim] = {*program.dims}  # that are known so far
 
     def steps(self, steps: Sequence[Step], since: _Since, loops: Loops, *, nested: bool) -> None:
         """Check steps within the loops `loops`; `since` goes on to their end. nested: whether they
@@ -199,6 +203,7 @@ class _Verifier:
         _check_slices(self._program, step, effects, _READABLE, _WRITABLE)
         self._check_rows(step, effects, loops)
         self._check_held(step, effects)
+        self._check_dims(step, effects, nested=nested)
         if isinstance(step, Launch):
             func = self._functions[step.function]
             found = tuple(checks_of(func, step, self._kept))
@@ -265,6 +270,28 @@ class _Verifier:
                     f"program: '{step_text(step)}' follows the rows of an array of {move.rows} "
                     f"through '{step_text(loops[move.loop])}'; expected as many iterations.",
                     code="program-rows",
+                )
+
+    def _check_dims(self, step: Action, effects: Effects, *, nested: bool) -> None:
+        """A size is read once, in each run, and before a step takes it."""
+        if isinstance(step, ReadSize):
+            source = step.source
+            single = str(source.dtype) == "int64" and source.bytes == source.dtype.bytes
+            if nested or not single or step.dim in self._dims:
+                raise IRError(
+                    f"program: '{step_text(step)}' reads a size; expected one int64, outside of "
+                    "branches and loops, and each size once.",
+                    code="program-read-size",
+                )
+            self._dims.add(step.dim)
+        taken = step.sizes if isinstance(step, Launch) else ()
+        shapes = (size for item in effects.touched for size in item.shape)
+        for dim in dims_in((*taken, *shapes)):
+            if dim not in self._dims:
+                raise IRError(
+                    f"program: '{step_text(step)}' takes the size '{dim.name}', which nothing "
+                    "before it tells.",
+                    code="program-size-early",
                 )
 
     def _check_word(self, item: ProgramCheck, step: Launch, *, nested: bool) -> None:

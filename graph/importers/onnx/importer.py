@@ -21,18 +21,20 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from ....runtime.files.regular_file import open_regular
 from ....tir.errors import InternalError
-from ....tir.sizes import SizeError
+from ....tir.sizes import SizeError, dims_in
+from ...assumed_sizes import telling_assumed
 from ...errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOperator
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode, make_graph
 from ...types import Constant, SymbolicSize, TensorType
+from .bounds import data_bounds
 from .index_walks import IndexWalk
 from .limits import ImportLimits, checked_type
 from .nested import all_graphs, reads_of
 from .node import LostRegion, NodeReader, NotSupported, Region, attribute_names, node_name
 from .rules.rule import ImportRule, Several
 from .rules.table import RULES
-from .symbols import Declared, Shapes, resolve, unnamed
+from .symbols import Declared, Range, Shapes, resolve, unnamed
 from .tensors import TensorReader, dtype_name
 
 OLDEST_OPSET = 7
@@ -47,7 +49,7 @@ def import_onnx(
 
     model: a path, the bytes of a file, or a ModelProto; external data needs a path.
     shapes: sizes that the model leaves open, by input {"x": (1, 3, 224, 224)} or by symbol
-    {"batch": 1}.
+    {"batch": 1}; bounds are assumed for the others.
     Raises: ModelFileError when a file cannot be read, UnsupportedOperator with every node that we
     cannot import, ModelError for everything else that is wrong with the model.
     """
@@ -114,10 +116,13 @@ def _read(path: Path, limits: ImportLimits) -> bytes:
 
 @dataclass(slots=True)
 class _Model:
-    """What all graphs of a model have in common. failures: nodes that could not be imported."""
+    """What all graphs of a model have in common. bounds: of the values as large as data say.
+    failures: nodes that could not be imported.
+    """
 
     opsets: Mapping[str, int]
     tensors: TensorReader
+    bounds: Mapping[str, Range]
     failures: list[UnsupportedNode] = field(default_factory=list)
 
 
@@ -126,7 +131,8 @@ def _import_model(proto: ModelProto, tensors: TensorReader, shapes: Shapes | Non
     if not proto.HasField("graph"):
         raise ModelError("model: it has no graph.", code="onnx-graph")
     opsets = {item.domain or "ai.onnx": item.version for item in proto.opset_import}
-    model = _Model(opsets, tensors)
+    bounds, shapes = data_bounds(proto.graph, shapes)
+    model = _Model(opsets, tensors, bounds)
     _check_header(proto.graph, model)
     # nobody calls a model by its name: a long one is cut
     builder = GraphBuilder((proto.graph.name or "model")[:_TITLE])
@@ -136,14 +142,24 @@ def _import_model(proto: ModelProto, tensors: TensorReader, shapes: Shapes | Non
     names = [item.name for item in declared]
     if len(set(names)) != len(names):
         raise ModelError(f"model: inputs are {names}; expected distinct names.", code="onnx-inputs")
-    for name, shape in resolve(declared, shapes).items():
-        dtype = next(item.dtype for item in declared if item.name == name)
-        builder.input(name, checked_type(f"input '{name}'", dtype, shape, tensors.limits))
-        reader.names[name] = name
-    outputs = reader.nodes()
+    resolved = resolve(declared, shapes)
+    with telling_assumed(dims_in(size for shape in resolved.values() for size in shape)):
+        for item in declared:
+            type_ = checked_type(
+                f"input '{item.name}'", item.dtype, resolved[item.name], tensors.limits
+            )
+            builder.input(item.name, type_)
+            reader.names[item.name] = item.name
+        outputs = reader.nodes()
+    return _finished(reader, outputs)
+
+
+def _finished(reader: _GraphReader, outputs: tuple[str, ...]) -> Graph:
+    """The graph of a model whose nodes were read. Raises: UnsupportedOperator, ModelError."""
+    model, builder, proto = reader.model, reader.builder, reader.proto
     if model.failures:
         raise UnsupportedOperator(
-            f"model: {len(model.failures)} of {_count(proto.graph)} nodes cannot be imported.",
+            f"model: {len(model.failures)} of {_count(proto)} nodes cannot be imported.",
             tuple(model.failures),
             code="onnx-unsupported",
         )
@@ -374,7 +390,8 @@ class _GraphReader:
     def _build(self, proto: NodeProto, rule: ImportRule, version: int) -> None:
         proto = self._in_builder(proto)
         tensors = self.model.tensors
-        reader = NodeReader(proto, version, self.builder, tensors, self, self.walks)
+        bounds = self.model.bounds if self.outer is None else {}
+        reader = NodeReader(proto, version, self.builder, tensors, self, self.walks, bounds)
         if not proto.output or not proto.output[0]:
             raise ModelError(f"model: {reader.title} has no output.", code="onnx-no-output")
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ from ...types import Array, Constant, Shape, Splat, TensorType, array_of, owned
 from .index_walks import IndexWalk, note_walk
 from .limits import checked_type
 from .size_arithmetic import SizeArray, sizes_of
+from .symbols import Range
 from .tensors import TensorReader
 
 SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read
@@ -70,7 +71,8 @@ class RegionReader(Protocol):
 class NodeReader:
     """A node to import: `inputs` are values of the builder, "" where the model leaves one out.
 
-    walks: those of the values so far that are one.
+    walks: those of the values so far that are one. bounds: what the caller says of the sizes of
+    values that data decide.
     """
 
     proto: NodeProto
@@ -79,6 +81,7 @@ class NodeReader:
     tensors: TensorReader
     regions: RegionReader
     walks: dict[str, IndexWalk]
+    bounds: Mapping[str, Range] = field(default_factory=dict)
 
     @property
     def title(self) -> str:

@@ -1,5 +1,5 @@
 """Sizes that a model leaves open, and what callers say of them, by input or symbol: a number, or
-the least, the usual and the largest that a run may decide. No guess.
+the least, the usual and the largest that a run may decide. What nobody says is assumed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import cast
 from ....tir.dim import Dim
 from ....tir.errors import known_names
 from ....tir.sizes import AnySize, Size, size_of
+from ...assumed_sizes import assumed_size
 from ...errors import ModelError
 from ...types import Shape, SymbolicSize
 
@@ -38,11 +39,11 @@ def unnamed(name: str, axis: int) -> SymbolicSize:
 
 
 def resolve(declared: Sequence[Declared], shapes: Shapes | None) -> dict[str, Shape]:
-    """The shape of every input, with every symbol replaced by its size.
+    """The shape of every input, with every symbol replaced by its size, said or assumed.
 
     shapes: {"input": (1, 3, 224, 224)}, {"symbol": 8} and {"symbol": (1, 8, 64)} in any mixture; an
     axis of an input may have a range, too.
-    Raises: ModelError when a size stays open (all are listed), is contradicted or unknown.
+    Raises: ModelError when a shape stays open (all are listed), is contradicted or unknown.
     """
     given = dict(shapes or {})
     _check_names(declared, given)
@@ -68,7 +69,8 @@ def resolve(declared: Sequence[Declared], shapes: Shapes | None) -> dict[str, Sh
             )
             _bind(item, found, sizes)
             whole[item.name] = found
-    _check_closed(declared, given, sizes)
+    _check_ranks(declared, given)
+    _assume(declared, sizes)
     return {
         item.name: whole[item.name]
         if item.dims is None
@@ -148,36 +150,29 @@ def _bind(item: Declared, shape: Shape, sizes: dict[SymbolicSize, AnySize]) -> N
             )
 
 
-def _check_closed(
-    declared: Sequence[Declared], given: Shapes, sizes: Mapping[SymbolicSize, AnySize]
-) -> None:
-    open_inputs = [
-        item
+def _assume(declared: Sequence[Declared], sizes: dict[SymbolicSize, AnySize]) -> None:
+    """Give bounds to the symbols of which nothing is said: see graph/assumed_sizes.py."""
+    lengths = {
+        symbol
         for item in declared
-        if any(symbol not in sizes for symbol in _symbols(item))
-        or (item.dims is None and item.name not in given)
-    ]
-    if not open_inputs:
+        for axis, symbol in enumerate(item.dims or ())
+        if isinstance(symbol, SymbolicSize) and (axis > 0 or len(item.dims or ()) == 1)
+    }
+    for symbol in (symbol for item in declared for symbol in _symbols(item)):
+        if symbol not in sizes:
+            sizes[symbol] = assumed_size(symbol.name, is_batch=symbol not in lengths)
+
+
+def _check_ranks(declared: Sequence[Declared], given: Shapes) -> None:
+    """Refuse inputs of which nobody knows how many axes they have."""
+    unknown = [item for item in declared if item.dims is None and item.name not in given]
+    if not unknown:
         return
-    missing = dict.fromkeys(s for item in open_inputs for s in _symbols(item) if s not in sizes)
-    by_input = ", ".join(f'"{item.name}": ({_example(item, sizes)})' for item in open_inputs)
-    hints = [f"give the inputs their shapes, for example shapes={{{by_input}}}."]
-    if all(item.dims is not None for item in open_inputs) and not any(
-        "[" in s.name for s in missing
-    ):
-        by_symbol = ", ".join(f'"{symbol}": 1' for symbol in missing)
-        hints.append(f"or give each symbol its size, for example shapes={{{by_symbol}}}.")
-    listed = ", ".join(f"'{symbol}'" for symbol in missing) or "whole shapes"
+    listed = ", ".join(f"'{item.name}'" for item in unknown)
+    by_input = ", ".join(f'"{item.name}": (...)' for item in unknown)
     raise ModelError(
-        f"shapes: the model leaves {listed} open; expected a size for each.",
+        f"shapes: the model leaves open how many axes {listed} has; expected a shape.",
         code="shapes-open",
-        where="in the inputs:\n" + "\n".join(f"  {item}" for item in open_inputs),
-        hints=hints,
+        where="in the inputs:\n" + "\n".join(f"  {item}" for item in unknown),
+        hints=(f"give the inputs their shapes: shapes={{{by_input}}}.",),
     )
-
-
-def _example(item: Declared, sizes: Mapping[SymbolicSize, AnySize]) -> str:
-    if item.dims is None:
-        return "..."
-    values = [sizes.get(dim, 1) if isinstance(dim, SymbolicSize) else dim for dim in item.dims]
-    return ", ".join(map(str, values)) + ("," if len(values) == 1 else "")

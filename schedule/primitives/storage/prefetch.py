@@ -17,12 +17,21 @@ from ....tir.expr import Expr, Var, index
 from ....tir.func import PrimFunc
 from ....tir.stmt import For, Prefetch, seq
 from ....tir.te.elements import minimum
-from ....tir.visit import accesses, blocks, free_vars, substitute
+from ....tir.visit import accesses, blocks, substitute
 from ...drawing import Arguments, ScheduleView, choose_nest, choose_tensor
 from ...errors import Kind, ScheduleError, refuse
 from ...legality.loops import check_not_vectorized
 from ...legality.tensors import check_allocated_outside
-from ...nest import Rewrite, bound, loop_of, loops_around, loops_below, ranges_of, replace_loop
+from ...nest import (
+    Rewrite,
+    bound,
+    loop_of,
+    loops_around,
+    loops_below,
+    open_loops,
+    ranges_of,
+    replace_loop,
+)
 from ..parameters import LOOP, LOOPS, PLAIN, TENSOR
 from ..primitive import Primitive, nothing
 
@@ -168,11 +177,7 @@ def _slots(at: For, spread: Sequence[For], lines: int) -> int:
     """The first iterations of the loops `spread`, as many as share out the lines: all of them, but
     where a call decides how many there are.
     """
-    sized: set[Var] = set()
-    for block in blocks(at.body):
-        for it, binding in zip(block.iters, block.bindings, strict=True):
-            if it.dim is not None:
-                sized |= free_vars(binding)
+    sized = open_loops(at.body)
     every = math.prod(loop.extent for loop in spread)
     if not any(loop.var in sized for loop in spread):
         return every

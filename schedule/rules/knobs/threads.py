@@ -25,19 +25,21 @@ def share_out(
 ) -> None:
     """Run nested loops around a block in parallel, where its `elements` are worth a barrier: the
     first of them, joined with the next one where it is too short to share out.
-    default: how many loops are shared out by default, where that is known. piece: which loops these
-    are, of several.
+    default: how many loops are shared out by default, where that is known: two where a call decides
+    how many iterations the first one has. piece: which loops these are, of several.
     """
     loops = [loop for loop in outer if sch.extent(loop) > 1] or list(outer[:1])
     if not loops:
         return
     nested = len(loops) > 1 and _are_nested(sch, loops)
+    # a joined loop whose last iterations are cut takes long to prove
+    joined = nested and not any(map(sch.tail, loops[:2]))
     if default is None:
         default = 0
         if elements >= SERIAL_ELEMENTS:
             default = 2 if nested and is_uneven(sch.extent(loops[0]), target) else 1
-    # a joined loop whose last iterations are cut takes long to prove
-    joined = nested and not any(map(sch.tail, loops[:2]))
+    elif joined and sch.is_open(loops[0]):
+        default = 2
     choices = [default]
     if target.threads > 1 and sch.extent(loops[0]) > 1:
         many, few = elements >= UNSURE * SERIAL_ELEMENTS, UNSURE * elements < SERIAL_ELEMENTS

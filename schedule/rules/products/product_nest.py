@@ -227,13 +227,12 @@ def _panels_first(
     sch: Schedule, found: Contraction, rows: Sequence[LoopRef], panel: LoopRef, target: CpuTarget
 ) -> bool:
     """Whether the loop over panels stands outside: where all weights together do not stay in the
-    level-2 cache, and where a call decides how many rows there are, so that threads share out
-    columns if there are few.
+    level-2 cache, and where a call may have few rows, so that threads share out columns then.
     """
     most_rows = max((sch.extent(row) for row in rows), default=1)
     if most_rows < target.threads or sch.extent(panel) < target.threads:
         return sch.extent(panel) >= most_rows
-    return has_open_rows(found) or streams(found, target)
+    return may_have_few_rows(found) or streams(found, target)
 
 
 def rows_in_block(found: Contraction, tile: Tile, target: CpuTarget) -> int:
@@ -259,15 +258,18 @@ def streams(found: Contraction, target: CpuTarget) -> bool:
 
 
 def has_row_blocks(found: Contraction, target: CpuTarget) -> bool:
-    """Whether the data that all rows have for one part of a sum does not stay there; of rows whose
-    number a call decides, a block may be all there are, for one thread.
+    """Whether the data that all rows have for one part of a sum does not stay there; where a call
+    may have few rows, a block may be all there are, for one thread.
     """
-    if has_open_rows(found):
+    if may_have_few_rows(found):
         return False
     data = found.rows[-1].extent * min(found.steps, PART) * found.data.buffer.type.bytes
     return 2 * data > target.l2_bytes
 
 
-def has_open_rows(found: Contraction) -> bool:
-    """Whether a call decides how many rows there are."""
-    return any(row.dim is not None for row in found.rows)
+def may_have_few_rows(found: Contraction) -> bool:
+    """Whether a call decides how many rows there are, and may have fewer than a panel of weights
+    serves.
+    """
+    least = math.prod(row.extent if row.dim is None else row.dim.low for row in found.rows)
+    return any(row.dim is not None for row in found.rows) and least < ROW_BLOCK

@@ -109,3 +109,32 @@ def test_every_case_of_branches_and_loops_is_right_as_an_engine() -> None:
         assert compile(graph, cache=False).verify()
     assert found["Scan"] >= 15
     assert found["If"] >= 1
+
+
+@pytest.mark.slow
+def test_every_case_whose_data_decide_sizes_is_right_as_an_engine() -> None:
+    wanted = {"NonZero", "Compress", "Unique", "NonMaxSuppression", "Range", "TopK"}
+    found: Counter[str] = Counter()
+    for case in load_cases():
+        kinds = {node.op_type for node in case.model.graph.node}
+        if not kinds <= wanted:
+            continue
+        shapes = {"output": (0, 3, 20)} if "Range" in kinds else None
+        try:
+            graph = import_onnx(case.model, shapes=shapes)
+        except ModelError:
+            continue  # as the first test says
+        found.update(kinds)
+        check(case, graph)
+        engine = compile(graph, cache=False)
+        assert engine.verify()
+        for inputs, outputs in case.data_sets:
+            names = (value.name for value in case.model.graph.input)
+            given = dict(zip(names, map(array, inputs), strict=True))
+            results = engine.run({name: given[name] for name in graph.inputs})
+            for got, expected in zip(results.values(), map(array, outputs), strict=True):
+                assert got.shape == expected.shape, case.name
+                np.testing.assert_allclose(got, expected, rtol=case.rtol, err_msg=case.name)
+    assert found["NonMaxSuppression"] >= 10
+    assert found["TopK"] >= 6
+    assert min(found["NonZero"], found["Compress"], found["Unique"], found["Range"]) >= 1

@@ -9,7 +9,9 @@ import numpy as np
 from tilewright.graph.ops.attention import Attention
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.data_size import DataSize, SizeWithin
 from tilewright.graph.ops.elementwise import Elementwise
+from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts
 from tilewright.graph.ops.functions import Cast
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
@@ -17,8 +19,10 @@ from tilewright.graph.ops.logic import Where
 from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
+from tilewright.graph.ops.overlap import BoxEdges, OverlapStep
 from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
 from tilewright.graph.ops.quantization import DynamicQuantizeLinear
+from tilewright.graph.ops.ranges import RangeLength, RangeValues
 from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
 from tilewright.graph.ops.reduction import (
     ReduceMax,
@@ -59,9 +63,13 @@ def numbers(*shape: int, dtype: str = "float32") -> Array:
     return ((order + 1) / (2 if dtype.startswith("float") else 1)).astype(dtype).reshape(shape)
 
 
+BOXES = np.array([[0, 0, 4, 4, 16], [1, 1, 5, 4, 12], [0, 0, 1, 9, 9]], np.float32)
+BOXES = np.stack([BOXES.T, BOXES[::-1].T])[np.newaxis]
+
+
 def samples() -> tuple[Sample, ...]:
     """Those of all operators."""
-    return (*_elementwise(), *_others())
+    return (*_elementwise(), *_others(), *_of_data_sizes())
 
 
 def _elementwise() -> list[Sample]:
@@ -129,5 +137,23 @@ def _others() -> tuple[Sample, ...]:
         (SizeValues((2, 5, 7), (3,)), ()),
         (Spread((1, 2, 3)), (x,)),
         (Trilu(), (x,)),
+    ]
+    return tuple(Sample(op, arrays) for op, arrays in found)
+
+
+def _of_data_sizes() -> tuple[Sample, ...]:
+    rows = numbers(6, 5)
+    found: list[tuple[Operator, tuple[Array, ...]]] = [
+        (CountTrue(), (rows[0] > 10,)),
+        (FindTrue(3, 1), (numbers(40) > 10,)),
+        (Coordinates((2, 3, 4)), (np.array([0, 5, 23, 7]),)),
+        (RunStarts(), (np.array([1, 1, 3, 3, 3, 4], np.float32),)),
+        (BoxEdges(), (numbers(3, 4),)),
+        (BoxEdges(True), (numbers(3, 4),)),
+        (OverlapStep(), (np.zeros((1, 2, 3), bool), np.array(0), BOXES, numbers())),
+        (RangeLength(), (np.array(1.0), np.array(9.5), np.array(2.0))),
+        (RangeValues(3), (np.array(1.0), np.array(0.5))),
+        (DataSize(4), (np.array(4),)),
+        (SizeWithin(4, "k"), (np.array(5),)),
     ]
     return tuple(Sample(op, arrays) for op, arrays in found)

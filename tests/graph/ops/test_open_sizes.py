@@ -28,12 +28,14 @@ from tilewright.tir.te import te
 # what an operator says that needs a number where a run decides
 REFUSED = {
     "batch-norm-channels",
+    "boxes-shape",
     "conv-bias",
     "conv-channels",
     "gemm-inner",
     "heads-fit",
     "matmul-shape",
     "op-broadcast",
+    "overlap-types",
     "reshape-count",
     "size-axis",
     "size-divisor",

@@ -256,7 +256,7 @@ def test_the_results_of_checks_lie_behind_all_that_is_planned() -> None:
         "a": np.array([0, 1, 2, 3, 4, 0, 0]),
         "b": np.array([4, 4, 4, 4, -3, 0, 1]),
     }
-    outputs, words = interpret_with_checks(program, feeds, found.constants)
+    outputs, words, _ = interpret_with_checks(program, feeds, found.constants)
     assert words == (4, 2**64 - 3)
     (name,) = graph.outputs
     np.testing.assert_allclose(outputs[name], evaluate(graph, feeds)[name], rtol=1e-5)

@@ -144,7 +144,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
 def test_checks_are_words_beside_the_outputs() -> None:
     token, kind = np.array([0, 9, 3, 12, 1, 8]), np.array([0, 1, -1, 0, 0, 1])
     inputs = {"token": token, "kind": kind}
-    outputs, words = interpret_with_checks(embedding(), inputs, tables())
+    outputs, words, _ = interpret_with_checks(embedding(), inputs, tables())
     assert np.array_equal(outputs["y"], expected(token, kind))
     assert words == (12, 2**64 - 1)
     assert np.array_equal(evaluate_program(embedding(), inputs, tables())["y"], outputs["y"])

@@ -15,6 +15,7 @@ from ....errors import ModelError
 from ....types import Array, Splat, TensorType, frozen
 from ..limits import checked_type
 from ..node import NodeReader
+from .data_sizes import data_range
 from .rule import MOVES, ImportRule, Result
 
 
@@ -59,6 +60,8 @@ def _range(node: NodeReader) -> Result:
     found = _open_range(node)
     if found is not None:
         return found, ()
+    if any(node.value(position) not in node.builder.constants for position in range(3)):
+        return data_range(node)
     given = [node.constant(position) for position in range(3)]
     if any(array.size != 1 or array.dtype.kind not in "iuf" for array in given):
         _refuse_range(node, given)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .....tir.sizes import AnySize, at_most, greatest, least
+from .....tir.sizes import AnySize, at_most, greatest, largest, least
 from ....ir.ir import Graph, GraphNode, RegionOperator, make_graph
+from ....ops.arithmetic import Min
 from ....ops.movement import Identity, Reshape, Transpose
 from ....regions.branch import IfElse
 from ....regions.loop import ITERATION, Loop
 from ....types import Splat, TensorType, array_of, inverse
 from ..node import NodeReader, NotSupported, Region, node_name
+from .collected import collecting, cut
+from .data_sizes import stated_bounds
 from .rule import Application, ImportRule, Result, Several
 
 _TRUE = Splat(True, "bool", ())
@@ -64,11 +67,7 @@ def _loop(node: NodeReader) -> Result:
             "carried ones first"
         )
     if scans and (counted or conditional):
-        raise NotSupported(
-            "its scan outputs have as many rows as it runs, which data decide; expected a constant "
-            "trip count and a condition that is always true, or an array of the largest shape that "
-            "is carried"
-        )
+        return _collecting(node, region, conditional=conditional, count=count)
     if not (counted or conditional or count is not None):
         raise NotSupported("nothing ends it; expected a trip count or a condition")
     if not conditional and count is not None and _is_endless(count):
@@ -87,6 +86,45 @@ def _loop(node: NodeReader) -> Result:
         collected=(False,) * scans,
     )
     return _defined(node, op, (*inputs, *carried, *region.captured), len(made))
+
+
+def _collecting(
+    node: NodeReader, region: Region, *, conditional: bool, count: AnySize | None
+) -> Result:
+    """A loop with scan outputs that data end: they are carried, with how many rows they have. Where
+    the caller bounds these, one iteration more finds out that the bound is too low.
+    """
+    carried = tuple(node.value(n) for n in range(2, len(node.inputs)))
+    scans = len(region.graph.outputs) - 1 - len(carried)
+    counted = node.has(0) and count is None
+    if count is None or _is_endless(count):
+        most = stated_bounds(node, node.proto.output[len(carried)])[-1]
+        count = most + 1
+    else:
+        most = largest(count)
+    if not most:
+        raise NotSupported("its scan outputs have no rows; expected a loop that may run")
+    made = collecting(node, region.graph, len(carried), scans, most)
+    outputs = made.body.outputs if conditional else made.body.outputs[1:]
+    inputs = [_scalar(node, 1)] if conditional else []
+    if counted:
+        limit = node.builder.constant(
+            node.builder.fresh(f"{node_name(node.proto)}.limit"), Splat(most + 1, "int64", ())
+        )
+        inputs.insert(0, node.emit(Min(), _scalar(node, 0), limit))
+    op = Loop(
+        _giving(made.body, outputs),
+        len(carried) + len(made.first),
+        count,
+        counted,
+        conditional,
+    )
+    name = node_name(node.proto)
+    fresh = tuple(node.builder.fresh(f"{name}.value{n}") for n in range(op.carried))
+    given = (*inputs, *carried, *made.first, *region.captured)
+    node.define(GraphNode(op, given, fresh, node.proto.name))
+    rows = cut(node, fresh[len(carried) : -1], fresh[-1], most)
+    return Several((*((Identity(), (value,)) for value in fresh[: len(carried)]), *rows))
 
 
 def _known_count(node: NodeReader) -> AnySize | None:

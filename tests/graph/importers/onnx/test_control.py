@@ -183,7 +183,6 @@ def test_refusals(golden: Callable[[str, str], None]) -> None:
     scan = [node("Scan", ["x", "w"], ["a", "b"], name="scan", body=rows, num_scan_inputs=2)]
     texts = [
         refusal(loop(["n", "", "x"], rows, N, outputs=2)),
-        refusal(loop(["k", "c", "x"], rows, C, outputs=2, k=np.array(4))),
         refusal(loop(["", "", "x"], step())),
         refusal(loop(["k", "", "x"], step(), k=np.array(1 << 50))),
         refusal(loop(["n", "", "x"], grows, N)),

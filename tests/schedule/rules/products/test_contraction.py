@@ -102,3 +102,24 @@ def test_threads_share_out_panels_where_a_call_decides_the_rows(most: int) -> No
     assert "for j_0 in parallel(" in text
     assert "i_0_0" not in text  # a block of rows may be all there are
     assert "B_packed" not in text  # a layout of its own needs sizes that are numbers
+
+
+def open_convolution(side: int) -> str:
+    """The schedule of 1 x 1 filters on images of which a call decides the number."""
+    n = te.dim("n", 1, 8)
+    x = te.placeholder((n, side, side, 64), "float32", name="X")
+    w = te.placeholder((64, 256), "float32", name="W", constant=True)
+    c = te.reduce_axis(64, name="c")
+    y = te.compute(
+        (n, side, side, 256), lambda b, i, j, k: te.sum(x[b, i, j, c] * w[c, k], axis=c), name="Y"
+    )
+    return str(default_schedule(te.func(x, w, y, name="filters"), AVX512))
+
+
+def test_threads_share_out_the_rows_of_all_images_where_each_has_many() -> None:
+    text = open_convolution(56)
+    assert "    for b_i_0 in parallel(448):\n        for k_0 in range(8):\n" in text
+
+
+def test_threads_share_out_panels_where_one_image_has_few_rows() -> None:
+    assert "    for k_0 in parallel(4):\n" in open_convolution(4)

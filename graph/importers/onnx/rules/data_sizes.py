@@ -1,0 +1,136 @@
+"""Rules of the operators whose results are as large as data say: NonZero, Compress."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from .....tir.dim import Dim
+from .....tir.sizes import AnySize, dims_in, largest, size_of
+from ....errors import ModelError
+from ....ir.ir import GraphNode
+from ....ops.base import normal_axis
+from ....ops.data_size import DataSize, SizeWithin
+from ....ops.finding import Coordinates, CountTrue, FindTrue
+from ....ops.functions import Cast
+from ....ops.gathering import Gather
+from ....ops.movement import Reshape
+from ....ops.ranges import RangeLength, RangeValues
+from ....types import array_of, frozen, owned
+from ..node import NodeReader, NotSupported, node_name
+from ..symbols import Range
+from .rule import ImportRule, Result
+
+
+def data_size(node: NodeReader, number: str, most: AnySize) -> AnySize:
+    """The size that the value `number`, one int64 of 0 to `most`, is from here on."""
+    if not largest(most):
+        return 0
+    builder = node.builder
+    taken = {dim.name for type_ in builder.inputs.values() for dim in dims_in(type_.shape)}
+    for other in builder.nodes:
+        if isinstance(other.op, DataSize):
+            taken |= {dim.name for dim in dims_in((other.op.size,))}
+    name = wanted = re.sub(r"\W+", "_", f"{node.proto.output[0]}_count").strip("_")
+    while name in taken:
+        name = f"{wanted}_{len(taken)}"
+        taken |= {name} - {wanted}
+    size = size_of(Dim(name, low=0, high=largest(most)))
+    value = builder.fresh(f"{node_name(node.proto)}.size")
+    builder.add_node(GraphNode(DataSize(size), (number,), (value,), node.proto.name))
+    return size
+
+
+def size_within(node: NodeReader, number: str, most: int, what: str) -> AnySize:
+    """The size that the value `number`, one int64, is from here on: a run refuses one that is not 0
+    to `most`. what: the number, for messages.
+    """
+    return data_size(node, node.emit(SizeWithin(most, what), number), most)
+
+
+def scalar(node: NodeReader, position: int, dtype: str = "int64") -> str:
+    """An input of one element, without axes."""
+    value, type_ = node.value(position), node.type(position)
+    if type_.dtype != dtype or type_.elements != 1:
+        raise ModelError(
+            f"model: input {position} of {node.title} is {type_}; expected one {dtype}.",
+            code="onnx-scalar",
+        )
+    return value if not type_.rank else node.emit(Reshape(()), value)
+
+
+def found_places(node: NodeReader, flags: str, most: AnySize | None = None) -> tuple[str, AnySize]:
+    """Where the true elements of a vector stand, and how many they are: `most` at most."""
+    length = node.builder.types[flags].shape[0] if most is None else most
+    size = data_size(node, node.emit(CountTrue(), flags), length)
+    return node.emit(FindTrue(size), flags), size
+
+
+def _nonzero(node: NodeReader) -> Result:
+    type_, known = node.type(0), node.builder.constants.get(node.value(0))
+    if not type_.rank:
+        raise NotSupported("its input has no axes")
+    if known is not None:
+        return frozen(np.stack(np.nonzero(array_of(known))).astype(np.int64))
+    flat = node.emit(Reshape((type_.elements,)), node.value(0))
+    flags = flat if type_.dtype == "bool" else node.emit(Cast("bool"), flat)
+    places, size = found_places(node, flags)
+    if type_.rank == 1:
+        return Reshape((1, size)), (places,)
+    return Coordinates(type_.shape), (places,)
+
+
+def _compress(node: NodeReader) -> Result:
+    """The elements, or slices along an axis, at which a condition is true."""
+    shape, flags = node.type(0).shape, node.type(1)
+    if flags.dtype != "bool" or flags.rank != 1:
+        raise ModelError(
+            f"model: {node.title} has the condition {flags}; expected a vector of bool.",
+            code="onnx-compress",
+        )
+    source, axis = node.value(0), 0
+    if node.given("axis"):
+        axis = normal_axis(Gather(0), node.integer("axis"), len(shape))
+    else:
+        shape = (node.type(0).elements,)
+        source = node.emit(Reshape(shape), source)
+    if flags.shape[0] > shape[axis]:
+        raise ModelError(
+            f"model: {node.title} has {flags.shape[0]} conditions for {shape[axis]} elements; "
+            "expected at most one for each.",
+            code="onnx-compress-length",
+        )
+    known = node.builder.constants.get(node.value(1))
+    if known is None:
+        places, _ = found_places(node, node.value(1))
+    else:
+        name = node.builder.fresh(f"{node_name(node.proto)}.places")
+        places = node.builder.constant(name, owned(np.flatnonzero(array_of(known))))
+    return Gather(axis), (source, places)
+
+
+def data_range(node: NodeReader) -> Result:
+    """A range of which data decide an end, within the bounds that the caller gives."""
+    output, kind = node.proto.output[0], node.type(0).dtype
+    bounds = stated_bounds(node, output)
+    start, limit, step = (scalar(node, position, kind) for position in range(3))
+    length = node.emit(RangeLength(), start, limit, step)
+    size = size_within(node, length, bounds[-1], f"length of {output}")
+    return RangeValues(size), (start, step)
+
+
+def stated_bounds(node: NodeReader, output: str) -> Range:
+    """What the caller says of the size of an output that nothing else bounds."""
+    if output not in node.bounds:
+        raise NotSupported(
+            f"data decide how large '{output}' is, and nothing bounds it; expected "
+            f"shapes={{'{output}': (0, 8, 100)}}: the least, the usual and the largest size"
+        )
+    return node.bounds[output]
+
+
+RULES: dict[str, ImportRule] = {
+    "Compress": ImportRule((9, 11, 28), ("axis",), _compress),
+    "NonZero": ImportRule((9, 13), (), _nonzero),
+}
