@@ -7,8 +7,11 @@ import pytest
 
 from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.runtime.cuda.program_json import cuda_program_from_json, cuda_program_to_json
+from tilewright.tir.dim import Dim
+from tilewright.tir.dtype import INT64
 from tilewright.tir.errors import IRError
 from tilewright.tir.json_reader import Json, parse_json
+from tilewright.tir.program.program import ReadSize, Slice
 
 from ...gpu_program import DOUBLED, KERNELS, branches, open_rows, passed_on
 
@@ -141,3 +144,11 @@ def test_files_from_before_have_no_sizes() -> None:
             del launch["stops"]  # type: ignore[union-attr]
     del data["dims"]
     assert cuda_program_from_json(parse_json(json.dumps(data), "data"), SOURCES) == branches()
+
+
+def test_a_size_that_data_decide_is_refused() -> None:
+    read = ReadSize(Dim("found", low=0, high=8), Slice("arena", 0, INT64, ()))
+    data = cuda_program_to_json(replace(open_rows(), body=(*open_rows().body, read)))
+    with pytest.raises(IRError) as caught:
+        cuda_program_from_json(parse_json(json.dumps(data), "data"), (DOUBLED,))
+    assert caught.value.message == "program: a program for a GPU reads sizes that data decide."

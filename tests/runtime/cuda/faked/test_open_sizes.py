@@ -208,6 +208,12 @@ def test_time_and_profile_are_of_the_sizes_pointed_to(
     ]
 
 
+@pytest.mark.usefixtures("emulated")
+def test_a_bound_engine_is_timed_by_the_device(fake: FakeDriver) -> None:
+    bound = made().context().bind({"x": rows(3)})
+    assert bound.time(0.0, cache="cold").median == pytest.approx(10e-6)
+
+
 def test_an_engine_is_checked_at_two_choices_on_the_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake: FakeDriver
 ) -> None:
