@@ -25,7 +25,7 @@ def default_sizes(func: PrimFunc) -> tuple[SizeValues, ...]:
     """The least sizes, the usual ones and the largest, each once; () where calls decide none.
 
     Those that others decide are computed from them. A least size of 0 becomes 1, and sizes at which
-    nothing runs are left out.
+    nothing runs are left out where there are others.
     """
     deciding = _decided_by(func.dims)
     ends = (
@@ -33,8 +33,8 @@ def default_sizes(func: PrimFunc) -> tuple[SizeValues, ...]:
         {dim: dim.usual for dim in deciding},
         {dim: dim.high for dim in deciding},
     )
-    each = (_sizes_of(func, numbers) for numbers in ends)
-    return tuple(dict.fromkeys(values for values in each if values and all(values)))
+    found = [_sizes_of(func, numbers) for numbers in ends] if deciding else []
+    return tuple(dict.fromkeys(values for values in found if all(values))) or tuple(found[:1])
 
 
 def usual_sizes(func: PrimFunc) -> SizeValues:

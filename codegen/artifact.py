@@ -32,7 +32,7 @@ class ToldSize:
     """
 
     dim: Dim
-    parameter: int | None
+    parameter: int | None = None
     axis: int = 0
 
 
@@ -74,16 +74,16 @@ def sizes_of(func: PrimFunc) -> tuple[ToldSize, ...]:
     """The sizes that a call of a function decides, each where the first parameter tells it. What
     facts tie together the caller has to say, who has seen to them.
     """
-    places = [
-        (dim, n, axis)
-        for n, p in enumerate(func.parameters)
-        for axis, dim in enumerate(p.buffer.dims)
-    ]
-    first = {dim: (n, axis) for dim, n, axis in reversed(places)}
     tied = dims_of_facts(func.facts)
-    return tuple(
-        ToldSize(dim, *(None,) if dim in tied else first.get(dim, (None,))) for dim in func.dims
-    )
+    told = told_sizes(func.dims, parameters_of(func))
+    return tuple(ToldSize(size.dim) if size.dim in tied else size for size in told)
+
+
+def told_sizes(dims: Sequence[Dim], parameters: Sequence[Parameter]) -> tuple[ToldSize, ...]:
+    """Where the first of some parameters tells each dim."""
+    places = [(s, n, axis) for n, p in enumerate(parameters) for axis, s in enumerate(p.shape)]
+    first = {size: (n, axis) for size, n, axis in reversed(places)}
+    return tuple(ToldSize(dim, *first.get(size_of(dim), (None,))) for dim in dims)
 
 
 class HasParameters(Protocol):

@@ -16,7 +16,7 @@ from ..codegen.cuda.build import write_cuda
 from ..codegen.cuda.program import emit_program
 from ..codegen.cuda.program_artifact import CudaProgram
 from ..codegen.lower.split_prepare import Prepared
-from ..runtime.arrays import NO_SIZES
+from ..runtime.arrays import NO_SIZES, Array
 from ..runtime.cuda.device.availability import Unavailable, availability
 from ..runtime.cuda.device.code import DeviceCode
 from ..runtime.cuda.emulator.emulated_code import EmulatedCode, EmulationFailed
@@ -26,11 +26,13 @@ from ..runtime.engine.engine_code import Constants
 from ..runtime.engine.gpu_code import GpuCode
 from ..runtime.kernel import Kernel
 from ..runtime.kernel_code import Code
+from ..tir.analysis.specialise import specialise
 from ..tir.dim import Dim
 from ..tir.instructions.warp_products import cut_terms
 from ..tir.program.program import Program
 from ..tir.reference.error_bound import sample_of
 from ..tir.target.target import Target
+from .check.budget import checked_sizes
 from .check.check import Checker, CheckError
 from .check.data import Draw, draw_arrays, draws_for
 from .check.engine_runs import EngineRuns
@@ -81,7 +83,7 @@ class CompiledCuda:
 
     def check(self, kernel: LoweredKernel) -> KernelCheck:
         """Run a kernel beside its reference, constants random too: on a device on data of every
-        kind, emulated, which takes long, of one.
+        kind, emulated, which takes long, of one; at several choices of its sizes.
         """
         began, func = time.perf_counter(), kernel.func
         drawn = draw_arrays(func, Draw.NORMAL, np.random.default_rng(0))
@@ -89,21 +91,27 @@ class CompiledCuda:
         position = [made.name for made in self.artifact.kernels].index(kernel.run.name)
         artifact, cubin = self.artifact.kernels[position], self.cubins[position]
         draws = draws_for(func) if self.checked_on == "device" else (Draw.NORMAL,)
-        code: Code
+        code: Code | None = None
         verdict, error = "ok", None
         try:
-            if self.checked_on == "device":
-                code = DeviceCode(artifact, constants, cubin)
-            else:
-                code = EmulatedCode(artifact, constants)
-            made, sample = Kernel(artifact, code), sample_of(func)
-            cut = cut_terms(artifact.target)
-            checkers = (Checker.of(func, constants, draw, sample=sample, cut=cut) for draw in draws)
-            error = max(checker.check(made).ratio for checker in checkers)
+            for number, sizes in enumerate(checked_sizes(func)):
+                plain, made = specialise(func, sizes), artifact.at(sizes)
+                if code is None or made.said:  # else it is the same at all sizes
+                    code = self._code(made, constants, cubin)
+                sample, cut = sample_of(plain), cut_terms(artifact.target)
+                for draw in draws if number == 0 else (Draw.NORMAL,):
+                    checker = Checker.of(plain, constants, draw, sample=sample, cut=cut)
+                    error = max(error or 0.0, checker.check(Kernel(made, code)).ratio)
         except (CheckError, EmulationFailed) as failure:
             verdict = failure.message
         ran = f"{' and '.join(map(str, draws))} data on the {self.checked_on}"
         return KernelCheck(verdict, error, time.perf_counter() - began, ran)
+
+    def _code(self, artifact: CudaArtifact, constants: Mapping[str, Array], cubin: Cubin) -> Code:
+        """What runs a kernel for its check."""
+        if self.checked_on == "device":
+            return DeviceCode(artifact, constants, cubin)
+        return EmulatedCode(artifact, constants)
 
     def engine_runs(
         self, constants: Constants, program: Program, sizes: Mapping[Dim, int] = NO_SIZES
@@ -115,8 +123,8 @@ class CompiledCuda:
                 "when it is built"
             )
         if self.checked_on == "device":
-            return device_runs(self.artifact, self.cubins, constants)
-        return emulated_runs(self.artifact, constants, program)
+            return device_runs(self.artifact, self.cubins, constants, sizes)
+        return emulated_runs(self.artifact, constants, program, sizes)
 
 
 class CompileAheadCuda:

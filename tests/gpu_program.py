@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.codegen.artifact import Parameter
-from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Part, Temporary
+from tilewright.codegen.artifact import Parameter, told_sizes
+from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Part, Stop, Temporary
 from tilewright.codegen.cuda.program_artifact import CudaProgram
+from tilewright.tir.dim import Dim
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program.program import Copy, Slice, Step, Sync
 from tilewright.tir.program.program import Launch as ProgramLaunch
+from tilewright.tir.sizes import AnySize, size_of
 from tilewright.tir.target.target import Target
 
 N = 64
@@ -128,3 +130,52 @@ def expected(x: np.ndarray, w: np.ndarray) -> np.ndarray:
 def passed_on() -> CudaProgram:
     """y = x, through the arena."""
     return program(Copy(piece("input", 0), arena(0)), Sync(), Copy(arena(0), piece("output", 0)))
+
+
+ROWS = Dim("rows", low=0, high=8, typical=4)
+DOUBLED = """\
+extern "C" __global__ void __launch_bounds__(64) doubled(const float *a, float *c, int n)
+{
+    if ((int)blockIdx.x < n)
+        c[64 * blockIdx.x + threadIdx.x] = 2.0f * a[64 * blockIdx.x + threadIdx.x];
+}
+"""
+
+
+def rows_of(space: str, position: int = 0) -> Slice:
+    return Slice(space, position, FLOAT32, (size_of(ROWS), N))
+
+
+def doubled_kernel() -> CudaArtifact:
+    """Each block doubles one of the rows, of which there are `n`."""
+    dim = Dim("n", low=0, high=8, typical=4)
+    shape: tuple[AnySize, ...] = (size_of(dim), N)
+    a, c = Parameter("A", FLOAT32, shape, "input"), Parameter("C", FLOAT32, shape, "output")
+    launch = KernelLaunch(
+        "doubled", (8, 1, 1), (N, 1, 1), ("A", "C", "n"), stops=(Stop(0, "n", 1, 1, 0),)
+    )
+    part = Part((a, c), (launch,), sizes=("n",))
+    return CudaArtifact("doubled", DOUBLED, TARGET, part, sizes=told_sizes((dim,), (a, c)))
+
+
+def doubling(source: Slice, target: Slice, label: str = "") -> ProgramLaunch:
+    return ProgramLaunch("doubled", (source, target), label, (size_of(ROWS),))
+
+
+def open_rows() -> CudaProgram:
+    """y = 2x of as many rows as a run gives, through the arena."""
+    x, y = (
+        Parameter(n, FLOAT32, rows_of(r).shape, r) for n, r in (("x", "input"), ("y", "output"))
+    )
+    launch = doubling(rows_of("input"), rows_of("arena"), "twice")
+    return CudaProgram(
+        name="rows",
+        target=TARGET,
+        inputs=(x,),
+        constants=(),
+        read=(),
+        outputs=(y,),
+        kernels=(doubled_kernel(),),
+        body=(launch, Sync(), Copy(rows_of("arena"), rows_of("output"))),
+        arena_bytes=8 * BYTES,
+    )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from ...tir.dim import Dim
 from ...tir.dtype import DType
 from ...tir.target.target import Target
 from ..artifact import Parameter, ToldSize
@@ -109,7 +110,8 @@ class CudaArtifact:
 
     run: a call: inputs, prepared constants and outputs. prepare: what computes, once, the
     parameters of role "prepared" from the constants; None where nothing depends on them alone.
-    sizes: that a call decides.
+    sizes: that a call decides. said: those that no array of a call tells, by the names that
+    launches have for them.
     """
 
     name: str
@@ -118,6 +120,13 @@ class CudaArtifact:
     run: Part
     prepare: Part | None = None
     sizes: tuple[ToldSize, ...] = ()
+    said: tuple[tuple[str, int], ...] = ()
+
+    def at(self, values: Mapping[Dim, int]) -> CudaArtifact:
+        """The artifact where the sizes that no array tells are known."""
+        pairs = zip(self.run.sizes, self.sizes, strict=True)
+        said = tuple((name, values[size.dim]) for name, size in pairs if size.parameter is None)
+        return replace(self, said=said) if said else self
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -134,7 +143,7 @@ class CudaArtifact:
         names that launches have for them.
         """
         free = [n for n, p in enumerate(self.parameters) if p.role in ("input", "output")]
-        return {
+        return dict(self.said) | {
             name: shapes[free.index(size.parameter)][size.axis]
             for name, size in zip(self.run.sizes, self.sizes, strict=True)
             if size.parameter is not None

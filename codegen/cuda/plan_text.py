@@ -4,9 +4,10 @@ its launches, and where their arrays lie.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ...tir.program.program import Copy, Launch, Slice
+from ...tir.sizes import AnySize
 from .artifact import KernelLaunch
 from .program_artifact import CudaProgram
 from .streams import place_on_streams
@@ -39,12 +40,14 @@ def _lines(program: CudaProgram) -> Iterator[str]:
 
 
 def _launches(program: CudaProgram, step: Launch) -> Iterator[str]:
-    places = program.places(step)
+    given = program.places(step) | program.sizes(step)
     for launch in program.part(step.function).launches:
-        yield f"    {_launch_text(launch, places)}"
+        yield f"    {_launch_text(launch, given)}"
 
 
-def _launch_text(launch: KernelLaunch, places: dict[str, Slice]) -> str:
+def _launch_text(launch: KernelLaunch, places: Mapping[str, Slice | AnySize]) -> str:
     shared = f", {launch.shared_bytes}" if launch.shared_bytes else ""
     given = "; ".join(f"{name} = {places[name]}" for name in launch.arguments)
-    return f"{launch.kernel}<<<{launch.grid}, {launch.block}{shared}>>>({given})"
+    stopped = {stop.axis for stop in launch.stops}  # the grid ends earlier at smaller sizes
+    grid = ", ".join(f"{'up to ' * (n in stopped)}{size}" for n, size in enumerate(launch.grid))
+    return f"{launch.kernel}<<<({grid}), {launch.block}{shared}>>>({given})"

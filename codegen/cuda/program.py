@@ -8,7 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...tir.errors import TargetError
-from ...tir.program.program import Branch, Launch, Program, Repeat, Slice, Step, Sync, step_text
+from ...tir.program.program import (
+    Branch,
+    Launch,
+    Program,
+    Repeat,
+    Slice,
+    Step,
+    Sync,
+    sizes_read,
+    step_text,
+)
 from ...tir.program.syncs import verify_program
 from ...tir.target.target import Target
 from ..program_artifact import constant_parameters, constants_of, parameters_with
@@ -47,7 +57,16 @@ def emit_program(program: Program, kernels: Sequence[CudaArtifact], target: Targ
 
 
 def check_flat(program: Program) -> None:
-    """Refuse branches and loops: a run on a GPU is one graph, which decides nothing."""
+    """Refuse branches, loops and sizes that data decide: a run on a GPU is one graph, which decides
+    nothing.
+    """
+    if read := sizes_read(program.body):
+        raise TargetError(
+            f"cuda: data decide the size '{read[0].dim.name}' of '{program.name}'; expected sizes "
+            "that the inputs tell: on a GPU a run is one graph.",
+            code="cuda-data-size",
+            hints=("tw.compile(model, 'c') runs it on the CPU.",),
+        )
     step = next((step for step in program.body if isinstance(step, Branch | Repeat)), None)
     if step is not None:
         what = "branches" if isinstance(step, Branch) else "loops"

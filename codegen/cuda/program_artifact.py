@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...tir.program.program import Copy, Launch, Slice
+from ...tir.sizes import AnySize, closed
 from ..artifact import Parameter
 from ..program_artifact import EmittedProgram
-from .artifact import CudaArtifact, Part
+from .artifact import CudaArtifact, KernelLaunch, Part
 
 ALIGNMENT = 256  # bytes, of every array that has its place in another's memory
 PREPARE = ".prepare"  # what is added to a kernel's name where the part `prepare` of it is launched
@@ -71,6 +72,15 @@ class CudaProgram(EmittedProgram):
     def places(self, launch: Launch) -> dict[str, Slice]:
         """Where the parameters and temporaries of a launch lie, by name."""
         return dict(zip(self.part(launch.function).names, launch.arguments, strict=True))
+
+    def sizes(self, launch: Launch) -> dict[str, AnySize]:
+        """The sizes that the kernels of a launch take, by name."""
+        return dict(zip(self.part(launch.function).sizes, launch.sizes, strict=True))
+
+    def launches_at(self, step: Launch) -> tuple[KernelLaunch, ...]:
+        """The kernels that a launch runs, whose sizes are numbers: those that have blocks."""
+        sizes = {name: closed(size) for name, size in self.sizes(step).items()}
+        return self.part(step.function).launches_at(sizes)
 
     @property
     def steps(self) -> tuple[Launch | Copy, ...]:

@@ -7,11 +7,13 @@ Syncs say is not looked at: they separate whole groups of steps, most of which d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, product
 
+from ...tir.dim import Dim
 from ...tir.program.program import Copy, Launch, Slice
+from ...tir.program.steps_at import steps_at
 from ..program_artifact import slices_of
 from .program_artifact import CudaProgram
 
@@ -44,6 +46,16 @@ def place_on_streams(program: CudaProgram, most: int = MOST_STREAMS) -> tuple[Pl
         stream, waits = streams.put(sorted(touched.before(len(placed), read, written)))
         placed.append(Placed(step, stream, waits))
     return tuple(placed)
+
+
+def placed_at(placed: Sequence[Placed], values: Mapping[Dim, int]) -> tuple[Placed, ...]:
+    """The steps at these sizes; where each runs, and what it waits for, is the same at all."""
+    steps = steps_at([item.step for item in placed], values)
+    return tuple(
+        replace(item, step=step)
+        for item, step in zip(placed, steps, strict=True)
+        if isinstance(step, Launch | Copy)
+    )
 
 
 def order_ahead(placed: Sequence[Placed], stream: int) -> list[int]:

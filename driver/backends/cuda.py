@@ -9,9 +9,7 @@ from ...runtime.cuda.device import availability
 from ...runtime.engine.engine_code import Sections
 from ...runtime.engine.gpu_code import GpuCode
 from ...runtime.engine.parts import EngineParts
-from ...tir.errors import TargetError
 from ...tir.json_reader import Reader
-from ...tir.program.program import sizes_read
 from ...tir.target.target import Target
 from ..jobs import KernelJob, ProgramJob
 from .backend import Backend, given_over
@@ -53,17 +51,6 @@ class CudaBackend:
 
         check_flat(job.program)  # before anything is compiled
         target = job.target
-        computed = (step.dim for step in sizes_read(job.program.body))
-        if dims := (*job.program.dims, *computed):
-            names = ", ".join(f"'{dim.name}'" for dim in dims)
-            raise TargetError(
-                f"build: a run decides the sizes {names} of '{job.program.name}'; an engine of "
-                f"target '{target}' takes arrays of one shape.",
-                code="build-open-sizes",
-                hints=(
-                    "shapes={...} gives each of them one size; target='c' takes them as they are.",
-                ),
-            )
         checked_on: CheckedOn = "emulation" if job.options.verify == "emulated" else "device"
         return build_parts(job, "nvrtc", lambda: CompileAheadCuda(target, checked_on))
 

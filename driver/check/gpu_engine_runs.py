@@ -4,13 +4,13 @@ emulated on the CPU, which sees what a GPU may do and seldom does: each stream a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
 from ...codegen.cuda.program_artifact import CudaProgram
 from ...codegen.cuda.streams import Placed, missing_wait, order_ahead, place_on_streams
-from ...runtime.arrays import Array
+from ...runtime.arrays import NO_SIZES, Array
 from ...runtime.cuda.device.frame import DeviceFrame
 from ...runtime.cuda.device.program import DeviceProgram
 from ...runtime.cuda.driver.errors import DeviceMemoryError
@@ -19,8 +19,11 @@ from ...runtime.cuda.emulator.emulated_program import EmulatedFrame, EmulatedPro
 from ...runtime.cuda.emulator.source import EmulationError
 from ...runtime.cuda.toolchain.compile import Cubin
 from ...runtime.index_checks import IndexRangeError
+from ...tir.dim import Dim
+from ...tir.program.at_sizes import program_at
 from ...tir.program.flow import Iterations
 from ...tir.program.program import Action, Copy, Launch, Program, Slice, step_text
+from ...tir.sizes import closed_shape
 from ...tir.work.work import operations
 from .engine import KINDS
 from .engine_runs import FENCE, POISON, RefusedStepError, WroteElsewhereError
@@ -32,24 +35,33 @@ MOST_OPERATIONS = 1 << 36  # of all emulated runs of a check: some two minutes
 
 
 def device_runs(
-    artifact: CudaProgram, cubins: Sequence[Cubin], constants: Sequence[Array | None]
+    artifact: CudaProgram,
+    cubins: Sequence[Cubin],
+    constants: Sequence[Array | None],
+    sizes: Mapping[Dim, int] = NO_SIZES,
 ) -> DeviceRuns | str:
-    """How the engine is run on the GPU that is here, or why it is not. constants: by position.
+    """How the engine is run on the GPU that is here, or why it is not. constants: by position;
+    sizes: of the runs.
 
     Raises: DeviceError.
     """
     try:
-        return DeviceRuns(artifact, cubins, constants)
+        return DeviceRuns(artifact, cubins, constants, sizes)
     except DeviceMemoryError as error:
         return f"not run: {error.message}"
 
 
 def emulated_runs(
-    artifact: CudaProgram, constants: Sequence[Array | None], program: Program
+    artifact: CudaProgram,
+    constants: Sequence[Array | None],
+    program: Program,
+    sizes: Mapping[Dim, int] = NO_SIZES,
 ) -> EmulatedRuns | str:
-    """How the engine is run on the CPU, or why it is not. program: before schedules."""
-    runs = EmulatedRuns(artifact, constants)
-    needed = len(KINDS) * len(runs.ways) * emulated_operations(program)
+    """How the engine is run on the CPU, or why it is not. program: before schedules; sizes: of the
+    runs.
+    """
+    runs = EmulatedRuns(artifact, constants, sizes)
+    needed = len(KINDS) * len(runs.ways) * emulated_operations(program_at(program, sizes))
     if needed > MOST_OPERATIONS:
         return (
             f"not run: too large to emulate: {needed} operations in {len(KINDS) * len(runs.ways)} "
@@ -73,9 +85,16 @@ class EmulatedRuns:
     as far as the waits let it: what a step should wait for, and does not, has not run then.
     """
 
-    def __init__(self, artifact: CudaProgram, constants: Sequence[Array | None]) -> None:
-        """constants: by position; None for those that nobody reads or that are computed here."""
-        self.artifact = artifact
+    def __init__(
+        self,
+        artifact: CudaProgram,
+        constants: Sequence[Array | None],
+        sizes: Mapping[Dim, int] = NO_SIZES,
+    ) -> None:
+        """constants: by position; None for those that nobody reads or that are computed here.
+        sizes: of the runs.
+        """
+        self.artifact = artifact.at(sizes)
         self._constants = constants
         self._program = EmulatedProgram(artifact, constants)
         self._placed = place_on_streams(artifact)
@@ -88,7 +107,7 @@ class EmulatedRuns:
     def run(self, way: int, inputs: Sequence[Array]) -> list[Array]:
         """See `EngineRuns`."""
         given = [array.copy() for array in inputs]
-        made = [poisoned(p.dtype, p.largest_shape) for p in self.artifact.outputs]
+        made = [poisoned(p.dtype, closed_shape(p.shape)) for p in self.artifact.outputs]
         calls = self._pointed(given, made).steps()
         for number in order_ahead(self._placed, way):
             _, call = calls[number]
@@ -105,7 +124,7 @@ class EmulatedRuns:
 
     def stepped(self, inputs: Sequence[Array]) -> SteppedRun:
         """See `EngineRuns`."""
-        made = [poisoned(p.dtype, p.largest_shape) for p in self.artifact.outputs]
+        made = [poisoned(p.dtype, closed_shape(p.shape)) for p in self.artifact.outputs]
         return self._pointed([array.copy() for array in inputs], made)
 
     def why_ways_differ(self) -> str | None:
@@ -161,10 +180,14 @@ class DeviceRuns:
     ways = ("in its first run", "in its second run")
 
     def __init__(
-        self, artifact: CudaProgram, cubins: Sequence[Cubin], constants: Sequence[Array | None]
+        self,
+        artifact: CudaProgram,
+        cubins: Sequence[Cubin],
+        constants: Sequence[Array | None],
+        sizes: Mapping[Dim, int] = NO_SIZES,
     ) -> None:
-        """Raises: DeviceMemoryError, DeviceError."""
-        self.artifact = artifact
+        """sizes: of the runs. Raises: DeviceMemoryError, DeviceError."""
+        self.artifact = artifact.at(sizes)
         program = DeviceProgram(artifact, cubins, constants, POISON)
         self._loaded = program.loaded()
         self._frame = program.frame(1, FENCE)
@@ -175,7 +198,7 @@ class DeviceRuns:
         frame, outputs = self._frame, self.artifact.outputs
         if way == 0:
             frame.fill(POISON)
-        made = [poisoned(p.dtype, p.largest_shape) for p in outputs]
+        made = [poisoned(p.dtype, closed_shape(p.shape)) for p in outputs]
         frame.point(inputs, made)
         with suppress(IndexRangeError):  # it has run all the same, with the nearest index
             frame.run(1)
@@ -197,7 +220,8 @@ class DeviceRuns:
         """See `EngineRuns`."""
         frame: DeviceFrame = self._frame
         frame.fill(POISON)
-        frame.point(inputs, [poisoned(p.dtype, p.largest_shape) for p in self.artifact.outputs])
+        made = [poisoned(p.dtype, closed_shape(p.shape)) for p in self.artifact.outputs]
+        frame.point(inputs, made)
         return frame
 
     def why_ways_differ(self) -> str | None:

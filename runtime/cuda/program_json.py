@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...codegen.cuda.program_artifact import CudaProgram
+from ...codegen.cuda.program_artifact import PREPARE, CudaProgram
+from ...codegen.program_artifact import slices_of
+from ...tir.dim import Dim
 from ...tir.json_reader import Json, Reader
 from ...tir.program.flow import has_flow
-from ...tir.program.program import Launch
+from ...tir.program.program import Copy, Launch, Slice, Sync
+from ...tir.sizes import AnySize, at_most, product_of, same, substituted
 from ..artifact_json import (
     SYMBOL,
     check_steps,
@@ -43,18 +46,50 @@ def cuda_program_from_json(data: Reader, sources: tuple[str, ...]) -> CudaProgra
 def _check(program: CudaProgram) -> None:
     if has_flow(program.body):
         raise wrong("a program for a GPU branches or loops")
+    if not all(isinstance(step, Launch | Copy | Sync) for step in program.body):
+        raise wrong("a program for a GPU reads sizes that data decide")
     check_steps(program, program.arena_bytes + program.workspace_bytes)
     for step in (*program.body, *program.prepare):
         if isinstance(step, Launch) and not _fits(program, step):
             raise wrong(f"a launch of '{step.function}' does not fit the kernels")
+        for item in slices_of(step):
+            _check_whole(program, item)
+
+
+def _check_whole(program: CudaProgram, item: Slice) -> None:
+    """Refuse a slice of an array that a run gives or takes which is not as large, in every run."""
+    tensors = {"input": program.inputs, "output": program.outputs, "constant": program.constants}
+    if item.space in tensors:
+        whole = tensors[item.space][item.position]
+        if same(product_of(item.shape), product_of(whole.shape)) is not True:
+            raise wrong(f"{item} is not all of '{whole.name}'")
 
 
 def _fits(program: CudaProgram, step: Launch) -> bool:
-    """Whether the slices of a launch are what its kernel takes, each as large as it has to be."""
+    """Whether the slices of a launch are what its kernel takes, each as large as it has to be in
+    every run, and its sizes are some that the kernel may have.
+    """
     try:
         part = program.part(step.function)
     except KeyError:
         return False
-    sizes = [parameter.bytes for parameter in part.parameters]
-    sizes += [temporary.bytes for temporary in part.temporaries]
-    return sizes == [item.bytes for item in step.arguments]
+    arrays = [(p.dtype, p.shape) for p in part.parameters]
+    arrays += [(t.dtype, t.shape) for t in part.temporaries]
+    kernel = program.kernel(step.function.removesuffix(PREPARE))
+    dims = [told.dim for told in kernel.sizes][: len(part.sizes)]
+    if len(arrays) != len(step.arguments) or len(dims) != len(step.sizes):
+        return False
+    given = dict(zip(dims, step.sizes, strict=True))
+    return all(_within(size, dim) for dim, size in given.items()) and all(
+        same(
+            dtype.bytes * substituted(product_of(shape), given),
+            item.dtype.bytes * product_of(item.shape),
+        )
+        is True
+        for (dtype, shape), item in zip(arrays, step.arguments, strict=True)
+    )
+
+
+def _within(size: AnySize, dim: Dim) -> bool:
+    """Whether a dim may be so large, in every run."""
+    return at_most(dim.low, size) is True and at_most(size, dim.high) is True

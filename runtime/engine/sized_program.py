@@ -5,7 +5,7 @@ served by the variant for them where there is one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from ...tir.dim import Dim
 from ...tir.program.program import ProgramCheck
@@ -14,6 +14,7 @@ from .context import ProfiledFrame, ProgramCode, RunFrame, SizedFrame
 from .size_counts import TOGETHER, SizeCounts, Sizes
 
 if TYPE_CHECKING:
+    from ..machine.timing import CacheState, OwnClock, Timing
     from ..model.profile import Profile
 
 
@@ -47,7 +48,11 @@ class SizedProgram:
 
     def frame(self, threads: int) -> RunFrame:
         """Memory for runs on so many threads."""
+        from ..machine.timing import OwnClock  # a run needs no clock
+
         frame = self.program.frame(threads)
+        if isinstance(frame, ProfiledFrame) and isinstance(frame, OwnClock):
+            return _TimedVariantFrame(self, frame, threads)
         if isinstance(frame, ProfiledFrame):
             return _ProfiledVariantFrame(self, frame, threads)
         return VariantFrame(self, frame, threads)
@@ -115,3 +120,11 @@ class _ProfiledVariantFrame(VariantFrame):
         """Time each launch alone on the arrays pointed to, and the whole run."""
         assert isinstance(self._now, ProfiledFrame)
         return self._now.profile(threads, rounds)
+
+
+class _TimedVariantFrame(_ProfiledVariantFrame):
+    """One that is timed by a clock of its own, too."""
+
+    def measure(self, seconds: float, cache: CacheState) -> Timing:
+        """Time runs on the arrays pointed to by that clock."""
+        return cast("OwnClock", self._now).measure(seconds, cache)

@@ -17,7 +17,6 @@ from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.reference.reference import evaluate
 from tilewright.runtime.arrays import ArgumentError, Array
 from tilewright.runtime.engine.engine import Engine
-from tilewright.tir.errors import TargetError
 
 Declared = tuple[int | str | None, ...]
 Bounds = dict[str, tuple[int, int, int]]
@@ -114,17 +113,11 @@ def test_a_run_beyond_what_was_said_does_not_speak_of_assumptions() -> None:
     )
 
 
-def test_a_gpu_that_takes_no_open_sizes_says_what_was_assumed() -> None:
-    with pytest.raises(TargetError) as caught:
-        tw.compile(perceptron(), "cuda:sm_80", verify="off")
-    assert str(caught.value) == (
-        "TargetError: build: a run decides the sizes 'batch' of 'open'; an engine of target "
-        "'cuda:sm_80' takes arrays of one shape. [build-open-sizes]\n"
-        "  Note: nobody said these sizes, so they were assumed: 'batch' 1 to 16, usually 4.\n"
-        "  Hint: shapes={...} gives each of them one size; target='c' takes them as they are.\n"
-        '  Hint: shapes={"batch": 4} compiles for these numbers alone; a tuple of the least, the '
-        "usual and the largest size in place of a number gives other bounds."
-    )
+@pytest.mark.usefixtures("nvrtc")
+def test_an_engine_for_a_gpu_says_what_was_assumed_too() -> None:
+    engine = tw.compile(perceptron(), "cuda:sm_80", verify="off")
+    assert str(engine.outputs[0]) == "y: float32[batch, 12]"
+    assert "'batch' 1 to 16, usually 4" in str(engine.explain())
 
 
 def test_an_operator_that_takes_no_open_size_says_what_was_assumed() -> None:

@@ -170,9 +170,9 @@ def test_a_gpu_takes_no_sizes_that_data_decide_yet() -> None:
     with pytest.raises(TargetError) as caught:
         tw.compile(nonzero(5, 7).model, "cuda:sm_80", verify="off")
     assert str(caught.value) == (
-        "TargetError: build: a run decides the sizes 'y_count' of 'data_sizes'; an engine of "
-        "target 'cuda:sm_80' takes arrays of one shape. [build-open-sizes]\n"
-        "  Hint: shapes={...} gives each of them one size; target='c' takes them as they are."
+        "TargetError: cuda: data decide the size 'y_count' of 'data_sizes'; expected sizes that "
+        "the inputs tell: on a GPU a run is one graph. [cuda-data-size]\n"
+        "  Hint: tw.compile(model, 'c') runs it on the CPU."
     )
 
 

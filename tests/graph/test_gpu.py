@@ -9,14 +9,19 @@ import pytest
 
 import tilewright as tw
 from tilewright.graph.compile import compile
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.samples.samples import LIGHT_MODELS, random_model
 from tilewright.runtime.cuda.device.array import DeviceArray
 from tilewright.runtime.cuda.device.availability import Unavailable, availability
 from tilewright.runtime.cuda.device.context import DeviceContext
 from tilewright.runtime.index_checks import IndexRangeError
 
+from .open_models import encoder as open_encoder
 from .test_gpu_engines import network
 from .test_half import CASES
+from .test_open_gpu_engines import CHOICES, ENCODER
+from .test_open_sizes import words
 from .transformer import WORDS, encoder
 
 pytestmark = pytest.mark.gpu
@@ -58,6 +63,24 @@ def test_arrays_of_the_device_are_used_where_they_lie(context: DeviceContext) ->
     for name, array in made.items():
         np.testing.assert_array_equal(array.numpy(), wanted[name])
     assert 0 < bound.time(0.05).median < 1e-2
+
+
+def test_one_engine_serves_all_sizes(context: DeviceContext) -> None:
+    engine = compile(open_encoder(), "cuda", shapes=ENCODER, cache=False)
+    assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}
+    assert engine.explain().whole.count("ok twice") == 2
+    bound, bits = engine.context(), {}
+    for batch, seq in CHOICES * 2:
+        given = words(batch, seq)
+        wanted = evaluate(import_onnx(open_encoder(), shapes=ENCODER), given)["y"]
+        bound.bind(given).run()
+        np.testing.assert_allclose(bound.outputs["y"], wanted, atol=1e-5)
+        found = bits.setdefault((batch, seq), bound.outputs["y"].tobytes())
+        assert found == bound.outputs["y"].tobytes()
+        there = {name: DeviceArray.of(context, array) for name, array in given.items()}
+        assert engine.run(there)["y"].tobytes() == found
+    assert 0 < bound.time(0.05).median < 1e-2
+    assert engine.profile(given, rounds=3).steps
 
 
 def test_contexts_run_at_the_same_time(context: DeviceContext) -> None:

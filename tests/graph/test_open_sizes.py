@@ -20,7 +20,6 @@ from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.reference.reference import evaluate
 from tilewright.runtime.arrays import ArgumentError, Array
 from tilewright.runtime.engine.engine import Engine
-from tilewright.tir.errors import TargetError
 from tilewright.tir.sizes import size_in
 
 pytestmark = pytest.mark.needs_cc
@@ -230,16 +229,6 @@ def test_random_inputs_and_verification_at_sizes_of_ones_choice() -> None:
 def test_a_profile_is_of_the_sizes_that_it_was_given() -> None:
     profile = perceptron_engine().profile({"x": rows(3)}, threads=1, rounds=3)
     assert len(profile.steps) == len(perceptron_engine().parts.artifact.launches)
-
-
-def test_a_gpu_takes_no_open_sizes_yet() -> None:
-    with pytest.raises(TargetError) as caught:
-        tw.compile(perceptron(), "cuda:sm_80", shapes=PERCEPTRON, verify="off")
-    assert str(caught.value) == (
-        "TargetError: build: a run decides the sizes 'batch' of 'open'; an engine of target "
-        "'cuda:sm_80' takes arrays of one shape. [build-open-sizes]\n"
-        "  Hint: shapes={...} gives each of them one size; target='c' takes them as they are."
-    )
 
 
 @pytest.mark.parametrize(

@@ -2,26 +2,32 @@
 
 On the device it is one allocation: the arena, what kernels need between their launches, and a place
 for each input and output. Arrays of the host come and go through pinned memory; arrays of the
-device are read and written where they lie. Copies and launches are recorded once for the arrays
-that a run is pointed to; other arrays of the device are recorded anew, other ones of the host are
-not. A run waits for nothing that somebody else still writes into an array of the device.
+device are read and written where they lie. The memory is that of the largest sizes; a run touches
+as much of it as its own sizes need. Copies and launches are recorded once for the sizes and the
+arrays of the device that a run is pointed to, and the last MOST_GRAPHS recordings are kept; for
+other arrays of the host nothing is recorded anew. A run waits for nothing that somebody else still
+writes into an array of the device.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
+from typing import TypeAlias
 
 import numpy as np
 
 from ....codegen.cuda.program_artifact import aligned
+from ....codegen.cuda.streams import Placed, placed_at
 from ....tir.program.flow import Iterations
 from ....tir.program.program import Copy, Launch, Slice
 from ....tir.sizes import closed_shape
 from ...arrays import Array
 from ...index_checks import check_indices
 from ...machine.timing import CacheState, Timing
+from ...model.interface import told
 from ...model.profile import Profile, step_time
 from .array import DeviceArray
 from .context import DeviceMemory, Event, Stream
@@ -29,7 +35,13 @@ from .graph import DeviceGraph, Recording
 from .loaded_program import LoadedProgram
 from .timing import measure_on, sampler_on
 
+# A server that goes through powers of two of batches and lengths, or through a few buffers, finds
+# all of its own; each takes memory of the driver for every launch in it, on both sides.
+MOST_GRAPHS = 32
 _WORD_BYTES = 8  # of what a check of indices leaves
+
+Sizes: TypeAlias = tuple[int, ...]  # of a run, in the order of the program's dims
+Pointers: TypeAlias = tuple[int | None, ...]  # of its arrays; None for those of the host
 
 
 class DeviceFrame:
@@ -58,8 +70,9 @@ class DeviceFrame:
         count = 1 + max((placed.stream for placed in program.placed), default=0)
         self._streams = [context.stream() for _ in range(count)]
         self._arrays: dict[str, Sequence[Array | DeviceArray]] = {}
-        self._graph: DeviceGraph | None = None
-        self._recorded_for: tuple[int | None, ...] = ()
+        self._told = tuple(told(artifact.inputs).values())
+        self._sizes: Sizes = ()
+        self._graphs: OrderedDict[tuple[Sizes, Pointers], DeviceGraph] = OrderedDict()
         self._marks: list[Event] = []  # of the graph, while it is recorded
 
     def point(
@@ -67,6 +80,7 @@ class DeviceFrame:
     ) -> None:
         """Let the next runs use these arrays, which the caller keeps alive."""
         self._arrays = {"input": inputs, "output": outputs}
+        self._sizes = tuple(inputs[number].shape[axis] for number, axis in self._told)
 
     def run(self, threads: int) -> int:
         """Run on the arrays pointed to, and wait for it.
@@ -87,24 +101,21 @@ class DeviceFrame:
             check_indices(self._program.artifact.name, [(item.check, int(word))], item.label)
         return 1
 
-    def put(self, stream: Stream) -> None:
-        """Put all steps into a stream, without what comes from and goes to the host."""
-        self._steps(stream)
-
     def measure(self, seconds: float, cache: CacheState) -> Timing:
         """Time runs on the arrays pointed to by the device's clock; nothing is copied from or to
         the host. Raises: DeviceError.
         """
         self.run(1)  # what lies on the host is there then
-        timing = measure_on(self._program.context, self.put, seconds, cache=cache)
+        work = partial(self._steps, self._placed())
+        timing = measure_on(self._program.context, work, seconds, cache=cache)
         self._marks.clear()
         return timing
 
     def profile(self, threads: int, rounds: int) -> Profile:
         """Time each step alone on the arrays pointed to, and the whole run, as `measure` does."""
         self.run(threads)
-        context, placed = self._program.context, self._program.placed
-        whole = sampler_on(context, self.put, "warm")
+        context, placed = self._program.context, self._placed()
+        whole = sampler_on(context, partial(self._steps, placed), "warm")
         samplers = [sampler_on(context, partial(self._put, item.step), "warm") for item in placed]
         samples = [[sampler.take() for sampler in (whole, *samplers)] for _ in range(rounds)]
         self._marks.clear()
@@ -134,7 +145,7 @@ class DeviceFrame:
         for position, array in enumerate(self._arrays["input"]):
             if not isinstance(array, DeviceArray):
                 self._own_of("input", position).copy_in(np.ascontiguousarray(array))
-        return [(item.step, partial(self._alone, item.step)) for item in self._program.placed]
+        return [(item.step, partial(self._alone, item.step)) for item in self._placed()]
 
     def view(self, item: Slice) -> Array:
         """What lies in a slice, as it is now."""
@@ -156,34 +167,36 @@ class DeviceFrame:
             case "constant":
                 return self._program.constant(item.position)
         array = self._arrays[item.space][item.position]
-        return array.memory if isinstance(array, DeviceArray) else self._own(item)
+        if isinstance(array, DeviceArray):
+            return array.memory.part(0, item.bytes)
+        return self._own_of(item.space, item.position)
 
-    def _own(self, item: Slice) -> DeviceMemory:
+    def _own_of(self, space: str, position: int) -> DeviceMemory:
         """The place of an input or an output in our own memory."""
-        at = self._kept + self._offsets[item.space, item.position]
-        return self._memory.part(at, item.bytes)
+        at = self._kept + self._offsets[space, position]
+        return self._memory.part(at, self._arrays[space][position].nbytes)
 
     def _staged(self, space: str, position: int) -> Array:
         """The place of an input or an output in pinned memory."""
-        artifact = self._program.artifact
-        parameters = artifact.inputs if space == "input" else artifact.outputs
-        parameter, at = parameters[position], self._offsets[space, position]
-        data = self._staging[at : at + parameter.bytes]
-        return data.view(parameter.dtype.numpy).reshape(parameter.largest_shape)
+        array, at = self._arrays[space][position], self._offsets[space, position]
+        return self._staging[at : at + array.nbytes].view(array.dtype).reshape(array.shape)
 
     # -- recording -------------------------------------------------------------------------------
 
     def _ready(self) -> DeviceGraph:
-        """The graph for the arrays pointed to."""
-        wanted = tuple(
+        """The graph for the sizes and the arrays pointed to."""
+        pointers = tuple(
             array.pointer if isinstance(array, DeviceArray) else None
             for arrays in self._arrays.values()
             for array in arrays
         )
-        if self._graph is None or wanted != self._recorded_for:
-            self._graph = self._record()
-            self._recorded_for = wanted
-        return self._graph
+        wanted, graphs = (self._sizes, pointers), self._graphs
+        if wanted not in graphs:
+            graphs[wanted] = self._record()
+            if len(graphs) > MOST_GRAPHS:
+                graphs.popitem(last=False)
+        graphs.move_to_end(wanted)
+        return graphs[wanted]
 
     def _record(self) -> DeviceGraph:
         main = self._streams[0]
@@ -193,7 +206,7 @@ class DeviceFrame:
                 if not isinstance(array, DeviceArray):
                     staged = self._staged("input", position)
                     self._own_of("input", position).copy_in(staged, main)
-            self._steps(main)
+            self._steps(self._placed(), main)
             for position, array in enumerate(self._arrays["output"]):
                 if not isinstance(array, DeviceArray):
                     staged = self._staged("output", position)
@@ -205,15 +218,13 @@ class DeviceFrame:
         self._marks.clear()
         return recording.graph
 
-    def _own_of(self, space: str, position: int) -> DeviceMemory:
-        artifact = self._program.artifact
-        parameters = artifact.inputs if space == "input" else artifact.outputs
-        parameter = parameters[position]
-        return self._own(Slice(space, position, parameter.dtype, parameter.shape))
+    def _placed(self) -> tuple[Placed, ...]:
+        """The steps at the sizes of the arrays pointed to."""
+        dims = self._program.artifact.dims
+        return placed_at(self._program.placed, dict(zip(dims, self._sizes, strict=True)))
 
-    def _steps(self, main: Stream) -> None:
+    def _steps(self, placed: Sequence[Placed], main: Stream) -> None:
         """All steps, each on its stream, which all begin and end with the first, `main`."""
-        placed = self._program.placed
         streams = [main, *self._streams[1:]]
         others = streams[1:]
         if others:

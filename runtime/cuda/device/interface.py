@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ....codegen.program_artifact import HasInterface
-from ...arrays import Argument, ArgumentValueError, accept_call
+from ....tir.dim import Dim
+from ....tir.sizes import shape_in
+from ...arrays import Argument, ArgumentValueError, accept_call, sizes_of_call
 from ...model.interface import Interface
 from .array import DeviceArray
 from .context import DeviceContext
@@ -33,7 +36,12 @@ class DeviceInterface(Interface):
         Raises: as `Interface`; ExchangeError for memory of another device, or with gaps.
         """
         expected, count = (*self._inputs, *self._outputs), len(self._inputs)
-        there = {n: self._taken(v, expected[n]) for n, v in enumerate(values) if on_device(v)}
+        if not any(map(on_device, values)) or len(values) not in (count, len(expected)):
+            return super()._accepted(values)
+        arrays = self._checked(expected[: len(values)], values)
+        sizes = sizes_of_call(self.name, expected[: len(values)], arrays)
+        expected = tuple(replace(a, shape=shape_in(a.shape, sizes)) for a in expected)
+        there = {n: array for n, array in enumerate(arrays) if isinstance(array, DeviceArray)}
         left = [n for n in range(len(values)) if n not in there]
         read = [expected[n] for n in left if n < count]
         written = [argument for n, argument in enumerate(expected) if n >= count and n not in there]
@@ -42,6 +50,19 @@ class DeviceInterface(Interface):
         rest = iter((*hosts, *results))
         arrays = [there[n] if n in there else next(rest) for n in range(len(expected))]
         return arrays[:count], arrays[count:]
+
+    def _sizes(self, values: Sequence[object]) -> Mapping[Dim, int]:
+        """The sizes that the inputs of a call tell, wherever they lie."""
+        if not any(map(on_device, values)):
+            return super()._sizes(values)
+        return sizes_of_call(self.name, self._inputs, self._checked(self._inputs, values))
+
+    def _checked(self, expected: Sequence[Argument], values: Sequence[object]) -> list[Any]:
+        """Each array as what is expected, where it lies."""
+        return [
+            self._taken(value, argument) if on_device(value) else argument.accept(value, self.name)
+            for argument, value in zip(expected, values, strict=True)
+        ]
 
     def _taken(self, value: object, expected: Argument) -> DeviceArray:
         array = DeviceArray.view(self._context(), value)

@@ -9,6 +9,7 @@ import numpy as np
 from ....codegen.cuda.program_artifact import PREPARE, CudaProgram, aligned
 from ....codegen.cuda.streams import place_on_streams
 from ....tir.program.program import Launch, Slice
+from ....tir.sizes import closed
 from ...arrays import Array
 from ..toolchain.compile import Cubin
 from .context import DeviceContext, DeviceKernel, DeviceMemory, Stream
@@ -55,10 +56,15 @@ class LoadedProgram:
             yield array
 
     def put(self, step: Launch, place: Callable[[Slice], DeviceMemory], stream: Stream) -> None:
-        """Put the launches of a step into a stream. place: where each slice lies."""
+        """Put the launches of a step, whose sizes are numbers, into a stream. place: where each
+        slice lies.
+        """
         name, places = step.function.removesuffix(PREPARE), self.artifact.places(step)
-        for launch in self.artifact.part(step.function).launches:
-            arguments = pack(*(place(places[argument]) for argument in launch.arguments))
+        sizes = {n: np.int32(closed(size)) for n, size in self.artifact.sizes(step).items()}
+        for launch in self.artifact.launches_at(step):
+            arguments = pack(
+                *(sizes[n] if n in sizes else place(places[n]) for n in launch.arguments)
+            )
             self._kernels[name, launch.kernel].launch(
                 launch.grid,
                 launch.block,

@@ -13,12 +13,12 @@ import numpy as np
 from ....codegen.cuda.program_artifact import PREPARE, CudaProgram
 from ....tir.program.flow import Iterations
 from ....tir.program.program import Copy, Launch, Slice
-from ....tir.sizes import closed_shape
+from ....tir.sizes import closed, closed_shape
 from ...arrays import Array
 from ...index_checks import check_indices
-from ...model.interface import Interface
+from ...model.interface import Interface, told
 from .emulated_code import EmulationFailed
-from .emulator import emulate
+from .emulator import Given, emulate
 from .report import EmulationReport
 
 _POISON = 0xFF  # every byte of what nobody wrote: NaN in every float type
@@ -74,18 +74,22 @@ class EmulatedFrame:
     def __init__(self, program: EmulatedProgram) -> None:
         self._program = program
         self._memory = program.memory()
+        self._told = told(program.artifact.inputs)
+        self._steps = program.artifact.steps
 
     def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Let the next runs use these arrays."""
         self._memory.inputs, self._memory.outputs = inputs, outputs
+        sizes = {dim: inputs[number].shape[axis] for dim, (number, axis) in self._told.items()}
+        self._steps = self._program.artifact.at(sizes).steps
 
     def steps(self) -> list[tuple[Launch | Copy, Callable[[Iterations], object]]]:
-        """Each step but the Syncs as a call of its own, on the arrays pointed to; there are no
-        loops around them.
+        """Each step but the Syncs as a call of its own, on the arrays pointed to and at their
+        sizes; there are no loops around them.
 
         Raises: EmulationFailed, as a call does.
         """
-        return [(step, partial(self._alone, step)) for step in self._program.artifact.steps]
+        return [(step, partial(self._alone, step)) for step in self._steps]
 
     def _alone(self, step: Launch | Copy, iterations: Iterations) -> None:
         self._memory.run((step,), self._program.checked)
@@ -101,7 +105,7 @@ class EmulatedFrame:
         range.
         """
         program = self._program
-        program.report = self._memory.run(program.artifact.steps, program.checked)
+        program.report = self._memory.run(self._steps, program.checked)
         for item in program.checks:
             word = int(self._memory.array(item.word).item())
             check_indices(program.artifact.name, [(item.check, word)], item.label)
@@ -145,26 +149,27 @@ class _Memory:
         return EmulationReport.of_launches(reports)
 
     def _launch(self, step: Launch, checked: bool) -> EmulationReport:
-        part = self._artifact.part(step.function)
-        kernel = self._artifact.kernel(step.function.removesuffix(PREPARE))
-        places = self._artifact.places(step)
+        artifact = self._artifact
+        part, sizes = artifact.part(step.function), artifact.sizes(step)
+        kernel = artifact.kernel(step.function.removesuffix(PREPARE))
+        places = artifact.places(step)
         first: dict[Slice, str] = {}  # two names of one slice, which is only read, are one array
         names = {name: first.setdefault(item, name) for name, item in places.items()}
         launches = [
-            replace(launch, arguments=tuple(names[name] for name in launch.arguments))
-            for launch in part.launches
+            replace(launch, arguments=tuple(names.get(name, name) for name in launch.arguments))
+            for launch in artifact.launches_at(step)
         ]
-        used = {name for launch in launches for name in launch.arguments}
+        used = {name for launch in launches for name in launch.arguments} - sizes.keys()
         arrays = {name: self.array(item) for item, name in first.items() if name in used}
         written = used.intersection(part.written)
         for name in used - written:
             arrays[name] = arrays[name].view()
             arrays[name].flags.writeable = False
-        report = emulate(kernel.source, launches, arrays, checked=checked, fresh=written)
+        given: Given = {**arrays, **{name: closed(size) for name, size in sizes.items()}}
+        report = emulate(kernel.source, launches, given, checked=checked, fresh=written)
         if not report:
             raise EmulationFailed(
-                f"emulate: '{step.function}' of '{self._artifact.name}' does what no kernel may "
-                "do.",
+                f"emulate: '{step.function}' of '{artifact.name}' does what no kernel may do.",
                 code="emulate-program",
                 where=str(report),
                 notes=(f"it computes {step.label}.",) if step.label else (),

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tilewright import te
 from tilewright.codegen.artifact import parameters_of
 from tilewright.codegen.cuda.artifact import CudaArtifact, KernelLaunch, Part, Temporary
 from tilewright.codegen.cuda.plan_text import plan_text
@@ -11,11 +12,12 @@ from tilewright.codegen.cuda.program import emit_program
 from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.errors import TargetError
-from tilewright.tir.program.program import Program
+from tilewright.tir.program.program import Copy, Launch, Program, ProgramTensor, Slice
 from tilewright.tir.program.syncs import place_syncs
+from tilewright.tir.sizes import size_of
 from tilewright.tir.target.target import Target
 
-from ...gpu_program import branches
+from ...gpu_program import ROWS, branches, open_rows
 from ...looping_program import looping
 from ...tiny_program import tiny
 
@@ -73,6 +75,56 @@ def test_a_launch_that_writes_where_it_reads_is_refused() -> None:
         "TargetError: cuda: a launch of 'relu' writes 'R' where 'A' lies; expected arrays that "
         "share no memory. [cuda-in-place]"
     )
+
+
+def rows_doubled(target: int) -> Program:
+    """y = 2x of up to 8 rows of 256 bytes, which lie at 0 of the arena; y at `target`."""
+    n = te.dim("n", 0, 8)
+    x = te.placeholder((n, 64), "float32", name="X")
+    func = te.func(x, te.compute((n, 64), lambda i, j: x[i, j] * 2.0, name="Y"), name="twice")
+    places = [Slice(*at, FLOAT32, (size_of(n), 64)) for at in (("input", 0), ("arena", 0))]
+    made = Slice("arena", target, FLOAT32, (size_of(n), 64))
+    launch = Launch("twice", (places[1], made), sizes=(size_of(n),))
+    result = Slice("output", 0, FLOAT32, (size_of(n), 64))
+    program = Program(
+        name="rows",
+        inputs=(ProgramTensor("x", FLOAT32, (size_of(n), 64)),),
+        outputs=(ProgramTensor("y", FLOAT32, (size_of(n), 64)),),
+        constants=(),
+        functions=(func,),
+        body=(Copy(*places), launch, Copy(made, result)),
+        arena_bytes=4096,
+    )
+    return place_syncs(program)
+
+
+def test_arrays_of_open_sizes_are_apart_where_all_are_as_large_as_can_be() -> None:
+    program = rows_doubled(2048)
+    (launch,) = emit_program(program, kernels(program), TARGET).launches
+    assert launch.sizes == program.launches[0].sizes
+    program = rows_doubled(1024)  # apart for up to 4 rows
+    with pytest.raises(TargetError, match="writes 'Y' where 'X' lies"):
+        emit_program(program, kernels(program), TARGET)
+
+
+def test_the_plan_says_what_ends_a_grid_and_which_sizes_a_kernel_takes() -> None:
+    assert plan_text(open_rows()).splitlines()[1:] == [
+        "0: stream 0  doubled  # twice",
+        "    doubled<<<(up to 8, 1, 1), (64, 1, 1)>>>(A = input[0]: float32[rows, 64]; "
+        "C = arena[0]: float32[rows, 64]; n = rows)",
+        "1: stream 0  copy arena[0]: float32[rows, 64] -> output[0]: float32[rows, 64]",
+    ]
+
+
+@pytest.mark.parametrize(("rows", "blocks"), [(0, ()), (3, (3,)), (8, (8,))])
+def test_at_some_sizes_a_program_takes_gives_and_does_what_these_need(
+    rows: int, blocks: tuple[int, ...]
+) -> None:
+    made = open_rows().at({ROWS: rows})
+    assert [p.shape for p in (*made.inputs, *made.outputs)] == [(rows, 64)] * 2
+    (launch,) = made.launches
+    assert tuple(one.grid[0] for one in made.launches_at(launch)) == blocks
+    assert made.sizes(launch) == {"n": rows}
 
 
 def test_an_array_that_wide_accesses_cannot_reach_is_refused() -> None:

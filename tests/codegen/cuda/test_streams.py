@@ -12,10 +12,11 @@ from tilewright.codegen.cuda.streams import (
     missing_wait,
     order_ahead,
     place_on_streams,
+    placed_at,
 )
 from tilewright.codegen.program_artifact import slices_of
 
-from ...gpu_program import BYTES, add, arena, branches, piece, program
+from ...gpu_program import BYTES, ROWS, add, arena, branches, open_rows, piece, program
 
 X, Y = piece("input", 0), piece("output", 0)
 
@@ -116,3 +117,13 @@ def test_a_wait_that_is_missing_is_named() -> None:
     made = branches()
     without = [replace(step, waits=()) for step in place_on_streams(made)]
     assert missing_wait(made, without) == (0, 3)
+
+
+def test_a_step_runs_where_it_runs_at_all_sizes() -> None:
+    placed = place_on_streams(open_rows())
+    for rows in (0, 5):
+        there = placed_at(placed, {ROWS: rows})
+        assert [(item.stream, item.waits) for item in there] == [
+            (item.stream, item.waits) for item in placed
+        ]
+        assert tuple(item.step for item in there) == open_rows().at({ROWS: rows}).steps

@@ -20,6 +20,13 @@ PLAN = r"""
 typedef void Emulate(void *thread, void *const *arguments, const long long *request,
                      long long *counts, void *findings, void *sites);
 static const char *const MADE[] = {PATHS};
+/* where the parameters of each kernel lie, as `pack` places them: 8 bytes an address, 4 a size */
+static int place(const char *types, int number)
+{
+    int at = 0;
+    for (int i = 0; i < number; ++i) at = types[i] == 'P' ? (at + 7) / 8 * 8 + 8 : at + 4;
+    return types[number] == 'P' ? (at + 7) / 8 * 8 : at;
+}
 int fake_kernel(const char *name, const unsigned *grid, const unsigned *block,
                 const void *arguments, double *microseconds)
 {
@@ -32,8 +39,10 @@ int fake_kernel(const char *name, const unsigned *grid, const unsigned *block,
         void *thread = dlsym(made, symbol);
         if (!thread) continue;
         Emulate *emulate = (Emulate *)dlsym(made, "em_emulate");
-        void *given[16]; /* each argument is an address */
-        for (int i = 0; i < 16; ++i) given[i] = (char *)arguments + 8 * i;
+        snprintf(symbol, sizeof symbol, "em_types_%s", name);
+        const char *types = ((const char *(*)(void))dlsym(made, symbol))();
+        void *given[16];
+        for (int i = 0; types[i]; ++i) given[i] = (char *)arguments + place(types, i);
         long long request[] = {grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, 8, 8, 0};
         long long counts[2];
         static char findings[8][256], sites[8][64];

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.artifact import Parameter
-from tilewright.codegen.cuda.artifact import CudaArtifact, Part
+from tilewright.codegen.cuda.artifact import CudaArtifact, Part, Stop
 from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.runtime.cuda.emulator.emulated_code import EmulationFailed
 from tilewright.runtime.cuda.emulator.emulated_program import EmulatedProgram
@@ -16,7 +16,19 @@ from tilewright.tir.index_check import IndexCheck
 from tilewright.tir.program.program import Launch as ProgramLaunch
 from tilewright.tir.program.program import Slice
 
-from ....gpu_program import BYTES, KERNELS, A, N, add, branches, expected, passed_on, piece, program
+from ....gpu_program import (
+    BYTES,
+    KERNELS,
+    A,
+    N,
+    add,
+    branches,
+    expected,
+    open_rows,
+    passed_on,
+    piece,
+    program,
+)
 from ....launches import flat
 
 pytestmark = pytest.mark.needs_cxx
@@ -41,6 +53,28 @@ def test_a_run_prepares_launches_in_order_and_passes_on_through_the_arena(checke
 def test_copies_are_steps_too() -> None:
     x = np.arange(N, dtype=np.float32)
     np.testing.assert_array_equal(ran(passed_on(), x), x)
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_run_finds_its_sizes_in_its_arrays(checked: bool) -> None:
+    frame = EmulatedProgram(open_rows(), (), checked=checked).frame(1)
+    for rows in (3, 8, 0, 1):
+        x = np.random.default_rng(rows).standard_normal((rows, N), dtype=np.float32)
+        y = np.full((rows, N), np.nan, np.float32)
+        frame.point([x], [y])
+        frame.run(1)
+        np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_what_a_kernel_writes_beyond_the_sizes_of_a_run_is_found() -> None:
+    made = open_rows()
+    kernel = replace(made.kernels[0], source=made.kernels[0].source.replace("< n)", "<= n)"))
+    more = replace(kernel.run.launches[0], stops=(Stop(0, "n", 1, 1, 1),))
+    kernel = replace(kernel, run=replace(kernel.run, launches=(more,)))
+    frame = EmulatedProgram(replace(made, kernels=(kernel,)), (), checked=True).frame(1)
+    frame.point([np.zeros((3, N), np.float32)], [np.zeros((3, N), np.float32)])
+    with pytest.raises(EmulationFailed, match=r"out-of-bounds in 'doubled' at A\[192\]"):
+        frame.run(1)
 
 
 def test_one_slice_for_two_parameters_that_are_read_is_no_fault() -> None:
