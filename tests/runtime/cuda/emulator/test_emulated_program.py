@@ -18,6 +18,7 @@ from tilewright.tir.program.program import Slice
 
 from ....gpu_program import (
     BYTES,
+    DOUBLED,
     KERNELS,
     A,
     N,
@@ -55,9 +56,13 @@ def test_copies_are_steps_too() -> None:
     np.testing.assert_array_equal(ran(passed_on(), x), x)
 
 
-@pytest.mark.parametrize("checked", [False, True])
-def test_a_run_finds_its_sizes_in_its_arrays(checked: bool) -> None:
-    frame = EmulatedProgram(open_rows(), (), checked=checked).frame(1)
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_run_finds_its_sizes_in_its_arrays_and_ends_grids_there(guarded: bool) -> None:
+    made = open_rows()
+    if not guarded:
+        source = DOUBLED.replace("if ((int)blockIdx.x < n)\n", "(void)n;\n")
+        made = replace(made, kernels=(replace(made.kernels[0], source=source),))
+    frame = EmulatedProgram(made, (), checked=True).frame(1)
     for rows in (3, 8, 0, 1):
         x = np.random.default_rng(rows).standard_normal((rows, N), dtype=np.float32)
         y = np.full((rows, N), np.nan, np.float32)
