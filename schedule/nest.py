@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from ..tir.analysis.linear import Interval
 from ..tir.buffer import Buffer
 from ..tir.conditions import all_of
+from ..tir.dim import Dim
 from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc
 from ..tir.node import Node
@@ -67,6 +68,18 @@ def open_loops(stmt: Stmt) -> frozenset[Var]:
         if it.dim is not None
         for var in free_vars(binding)
     )
+
+
+def dim_of_loop(stmt: Stmt, var: Var) -> Dim | None:
+    """The dim that ends a loop, each of whose iterations is a point of an axis; None for others."""
+    counted = [
+        (it.dim, binding is var)
+        for block in blocks(stmt)
+        for it, binding in zip(block.iters, block.bindings, strict=True)
+        if var in free_vars(binding)
+    ]
+    found = {dim for dim, _ in counted if dim is not None}
+    return found.pop() if len(found) == 1 and all(alone for _, alone in counted) else None
 
 
 def loops_below(stmt: Stmt) -> tuple[For, ...]:

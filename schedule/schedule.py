@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from ..tir.dim import Dim
 from ..tir.expr import Expr
 from ..tir.stmt import Tail
 from . import library
 from .index_map import IndexMap
-from .nest import loop_of, loops_around, open_loops
+from .nest import dim_of_loop, loop_of, loops_around, open_loops
 from .primitives.blocks.axes import JOIN_AXES, SPLIT_AXIS
 from .primitives.blocks.compute_at import COMPUTE_AT
 from .primitives.blocks.inline import COMPUTE_INLINE, REVERSE_COMPUTE_INLINE
@@ -92,6 +93,11 @@ class Schedule(Recorder):
         state = self._states[-1]
         var = state.references.loop(state.func, loop, "is_open")
         return var in open_loops(state.func.body)
+
+    def dim(self, loop: LoopRef) -> Dim | None:
+        """The dim below which a loop counts, a point in each iteration; None for other loops."""
+        state = self._states[-1]
+        return dim_of_loop(state.func.body, state.references.loop(state.func, loop, "dim"))
 
     # -- loops ------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 ISAS = ("scalar", "avx2", "avx512")
 RULED = 6  # every so many cases begin with the steps of a rule
 RANDOM_SIZES = 3  # that an open function runs at, beside the least and the largest
-OPEN = 3  # of every so many functions one has sizes that a call decides
+OPEN = 5  # of every so many functions one has sizes that a call decides
 _EXACT_CALLS = frozenset({"abs", "floor", "round", "min_any", "max_any"})
 _SCRIPT = '''\
 """{title}

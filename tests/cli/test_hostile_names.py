@@ -53,13 +53,13 @@ def refused_models(folder: Path) -> list[Path]:
         "rank": helper.make_node("MatMul", [x.name, "w" + ESC], [y.name], ESC),
     }
     weights = numpy_helper.from_array(np.ones((5, 2), np.float32), "w" + ESC)
+    x.type.tensor_type.shape.dim[0].dim_value = 3
+    bare = helper.make_empty_tensor_value_info(x.name)
+    bare.type.tensor_type.elem_type = TensorProto.FLOAT
     paths = []
     for name, node in nodes.items():
-        if name != "open":
-            x.type.tensor_type.shape.dim[0].dim_value = 3
-        else:
-            x.type.tensor_type.shape.dim[0].dim_param = "n" + ESC
-        graph = helper.make_graph([node], "g" + ESC, [x], [y], [weights])
+        given = bare if name == "open" else x
+        graph = helper.make_graph([node], "g" + ESC, [given], [y], [weights])
         opset = helper.make_opsetid("", 17)
         path = folder / f"{name}.onnx"
         onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), path)

@@ -249,3 +249,13 @@ def test_a_loop_is_open_where_a_call_decides_how_far_it_runs() -> None:
     i_0, i_1 = sch.split(i, (None, 2))
     assert [sch.is_open(loop) for loop in (i_0, i_1, j)] == [True, True, False]
     assert sch.is_open(sch.fuse(i_1, j))
+
+
+def test_a_loop_of_whole_points_has_the_dim_of_its_axis() -> None:
+    n = te.dim("n", 1, 9)
+    a = te.placeholder((n, 8), "float32", name="A")
+    sch = Schedule(te.func(a, te.compute((n, 8), lambda i, j: a[i, j] + 1.0, name="B"), name="f"))
+    i, j = sch.loops("B")
+    assert (sch.dim(i), sch.dim(j)) == (n, None)
+    i_0, i_1 = sch.split(i, (None, 2))
+    assert (sch.dim(i_0), sch.dim(i_1)) == (None, None)

@@ -100,8 +100,8 @@ REFUSALS: dict[Callable[[], object], str] = {
         "numbers: a constant is bound when a kernel is built. [te-dim-constant]\n"
         "  Hint: te.placeholder(..., name='B') makes it an input of the call."
     ),
-    lambda: te.compute((4,), lambda i: A[te.clamp_index(J[i], 1), 0], name="B"): (
-        "IRError: te.compute: 'B' reads 'A' at max(min(J[i], 0), 0), which is data, along an axis "
+    lambda: te.compute((4,), lambda i: A[te.clamp_index(J[i], 2), 0], name="B"): (
+        "IRError: te.compute: 'B' reads 'A' at max(min(J[i], 1), 0), which is data, along an axis "
         "whose size a call decides: 'n'; expected an index of axes and numbers. [te-dim-data]\n"
         "  Hint: give 'A' a size that is a number."
     ),
