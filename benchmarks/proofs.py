@@ -1,8 +1,9 @@
-"""What the proof says of every kernel of the nine light models, and of errors planted in nests.
+"""What the proof says of every kernel of the nine light models, and of errors planted in nests; of
+models with open sizes, which are proved for all of them at once.
 
-    python -m benchmarks.proofs [NAME ...] [--target c:avx512] [--write]
+    python -m benchmarks.proofs [NAME ...] [--open] [--target c:avx512] [--write]
 
-Run at the root of the clone: the planted errors are those of tests/schedule/planted.py, which edits
+--open: the models of `benchmarks.open_sizes` in place of the light ones. Run at the root of the clone: the planted errors are those of tests/schedule/planted.py, which edits
 the text of nests behind legality's back.
 """
 
@@ -27,6 +28,8 @@ from tilewright.tir.target.target import Target
 from tilewright.tir.text.canonical import workload_key
 
 from . import report
+from .open_sizes import SHAPES
+from .subjects.exported import FOLDER
 
 
 @dataclass
@@ -50,8 +53,12 @@ HEAD = ("model", *STATUSES, "ms, median", "ms, most", "ms, all")
 
 
 def kernels(name: str, target: Target) -> Iterable[PrimFunc]:
-    """The distinct functions of a light model's plan."""
-    planned = plan_model(import_onnx(light_model(name).model), target, check=False)
+    """The distinct functions of a model's plan."""
+    if name in SHAPES:
+        graph = import_onnx(FOLDER / f"{name}_open.onnx", shapes=SHAPES[name])
+    else:
+        graph = import_onnx(light_model(name).model)
+    planned = plan_model(graph, target, check=False)
     return {workload_key(func): func for func in planned.lowered.program.functions}.values()
 
 
@@ -79,11 +86,13 @@ def main() -> None:
     """Prove, print, and with --write keep the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", metavar="NAME", help=", ".join(LIGHT_MODELS))
+    parser.add_argument("--open", action="store_true")
     parser.add_argument("--target", help="this machine's by default")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     target = resolve_target(options.target)
-    rows = [measure(name, target) for name in options.models or LIGHT_MODELS]
+    names = options.models or (SHAPES if options.open else LIGHT_MODELS)
+    rows = [measure(name, target) for name in names]
     total = Row("all")
     for row in rows:
         for status, count in row.verdicts.items():
@@ -98,7 +107,9 @@ def main() -> None:
     )
     print(text)
     if options.write:
-        report.write("proofs", text, [*map(asdict, rows), *errors], ())
+        report.write(
+            "proofs_open" if options.open else "proofs", text, [*map(asdict, rows), *errors], ()
+        )
 
 
 if __name__ == "__main__":
