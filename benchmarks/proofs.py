@@ -3,8 +3,9 @@ models with open sizes, which are proved for all of them at once.
 
     python -m benchmarks.proofs [NAME ...] [--open] [--target c:avx512] [--write]
 
---open: the models of `benchmarks.open_sizes` in place of the light ones. Run at the root of the clone: the planted errors are those of tests/schedule/planted.py, which edits
-the text of nests behind legality's back.
+--open: the models of `benchmarks.open_sizes` in place of the light ones. Run at the root of the
+clone: the planted errors are those of tests/schedule/planted.py, which edits the text of nests
+behind legality's back.
 """
 
 from __future__ import annotations
