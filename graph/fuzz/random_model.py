@@ -23,7 +23,7 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 WIDTH = 4
 KINDS = ("sizes", "regions", "both")
-_DEEPEST = 2
+_DEEPEST = 3
 _TRIPS = 3  # of a loop, at most
 _OPSET = 17
 _FLOAT, _INT64, _BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -209,63 +209,77 @@ class _Writer:
     # -- regions ---------------------------------------------------------------------------------
 
     def region(self, known: Sequence[str], depth: int) -> tuple[list[NodeProto], str]:
+        """Nodes of a body and its result, which is none of `known`."""
         inner = list(known)
-        nodes = self.nodes(inner, depth + 1, self.rng.randint(1, 2))
+        nodes = self.nodes(inner, depth + 1, self.rng.randint(1, 3))
         result = next(self.names)
         return [*nodes, helper.make_node("Identity", [self.some(inner)], [result])], result
+
+    def condition(self, known: Sequence[str]) -> tuple[list[NodeProto], str]:
+        """A condition: an input, a constant, or computed by the nodes."""
+        if self.rng.random() < 0.3:
+            return [], self.rng.choice(("flag", self.hold(self.rng.random() < 0.5, np.bool_)))
+        nodes = _Nodes(self.names)
+        largest = nodes.add("ReduceMax", self.some(known), keepdims=0)
+        condition = nodes.add("Less", largest, self.hold(0.5, np.float32))
+        return nodes.made, condition
 
     def branch(self, known: list[str], depth: int) -> list[NodeProto]:
         sides: list[GraphProto] = []
         for _ in range(2):
             nodes, result = self.region(known, depth)
             sides.append(helper.make_graph(nodes, result, [], [self.value(result)]))
-        name, before = next(self.names), _Nodes(self.names)
-        condition = "flag"
-        if self.rng.random() < 0.6:
-            largest = before.add("ReduceMax", self.some(known), keepdims=0)
-            condition = before.add("Less", largest, self.hold(0.5, np.float32))
+        before, condition = self.condition(known)
+        name = next(self.names)
         known.append(name)
         made = helper.make_node(
             "If", [condition], [name], name=name, then_branch=sides[0], else_branch=sides[1]
         )
-        return [*before.made, made]
+        return [*before, made]
 
     def loop(self, known: list[str], depth: int) -> list[NodeProto]:
-        state, step, before, after = (next(self.names) for _ in range(4))
-        nodes, result = self.region([*known, state], depth)
-        given = [self.scalar(step, _INT64), self.scalar(before, _BOOL), self.value(state)]
-        ends = [self.scalar(after, _BOOL), self.value(result)]
-        goes_on = helper.make_node("Identity", [before], [after])
-        body = helper.make_graph([goes_on, *nodes], result, given, ends)
-        name, goes = next(self.names), self.hold(True, np.bool_)
-        trips = "trips" if self.rng.random() < 0.6 else self.hold(self.rng.randint(0, _TRIPS))
-        made = helper.make_node(
-            "Loop", [trips, goes, self.some(known)], [name], name=name, body=body
+        """One or two carried values; a count that is constant, or data; an end that may be data."""
+        states = [next(self.names) for _ in range(self.rng.randint(1, 2))]
+        nodes: list[NodeProto] = []
+        results = []
+        for _ in states:
+            made, result = self.region([*known, *states], depth)
+            nodes += made
+            results.append(result)
+        step, before, after = (next(self.names) for _ in range(3))
+        asked, more = (
+            self.condition([*known, *results]) if self.rng.random() < 0.5 else ([], before)
         )
-        known.append(name)
-        return [made]
+        nodes += [*asked, helper.make_node("Identity", [more], [after])]
+        given = [self.scalar(step, _INT64), self.scalar(before, _BOOL), *map(self.value, states)]
+        ends = [self.scalar(after, _BOOL), *map(self.value, results)]
+        body = helper.make_graph(nodes, after, given, ends)
+        trips = "trips" if self.rng.random() < 0.5 else self.hold(self.rng.randint(0, _TRIPS))
+        inputs = [trips, self.hold(True, np.bool_), *(self.some(known) for _ in states)]
+        names = [next(self.names) for _ in states]
+        known += names
+        return [helper.make_node("Loop", inputs, names, name=names[0], body=body)]
 
     def scan(self, known: list[str], depth: int) -> list[NodeProto]:
-        """A state that meets one row of the first axis after the other."""
-        rows = self.shape[1:]
-        state, row, out = (next(self.names) for _ in range(3))
-        nodes = _Nodes(self.names)
-        made = nodes.add("Tanh", nodes.add("Add", state, row))
-        nodes.made.append(helper.make_node("Identity", [made], [out]))
+        """A state that meets the rows of an array one by one; what becomes of it is collected."""
+        state, row, last, collected = (next(self.names) for _ in range(4))
+        nodes, result = self.region([*known, state], depth)
+        inside = _Nodes(self.names)
+        end = inside.add("Tanh", inside.add("Add", result, row))
         body = helper.make_graph(
-            nodes.made,
-            out,
-            [self.value(state, rows), self.value(row, rows)],
-            [self.value(made, rows), self.value(out, rows)],
+            [*nodes, *inside.made],
+            end,
+            [self.value(state), self.value(row, self.shape[1:])],
+            [self.value(end), self.value(result)],
         )
-        a, last, name = self.some(known), next(self.names), next(self.names)
-        first = _Nodes(self.names)
-        begin = first.add("ReduceMean", a, axes=[0], keepdims=0)
+        inputs = [self.some(known), self.some(known)]
         scan = helper.make_node(
-            "Scan", [begin, a], [last, name], name=name, body=body, num_scan_inputs=1
+            "Scan", inputs, [last, collected], name=last, body=body, num_scan_inputs=1
         )
-        known.append(name)
-        return [*first.made, scan]
+        behind = _Nodes(self.names)
+        mean = behind.add("ReduceMean", collected, axes=[0], keepdims=0)
+        known.append(behind.add("Tanh", behind.add("Add", mean, last)))
+        return [scan, *behind.made]
 
 
 class _Nodes:
