@@ -27,7 +27,7 @@ import numpy as np
 import tilewright as tw
 from tilewright.cli.arguments import counts
 from tilewright.cli.compare.comparison import OURS, Tolerance, load_systems, output_reports
-from tilewright.cli.compare.peers import Peer, PeerSession, installed
+from tilewright.cli.compare.peers import Peer, PeerSession, installed, load_peer
 from tilewright.runtime.arrays import Array
 from tilewright.runtime.machine.timing import calibrate
 from tilewright.runtime.measure.rounds import Gate, interleave
@@ -95,10 +95,10 @@ def random_sizes(name: str, count: int, seed: int) -> list[Sizes]:
     return [{key: drawn.randint(low, high) for key, (low, _, high) in bounds} for _ in range(count)]
 
 
-def check_rows(engine: tw.Engine, inputs: Mapping[str, Array]) -> None:
+def check_rows(engine: tw.Engine, inputs: Mapping[str, Array], whole: Mapping[str, Array]) -> None:
     """The first row of a batch has the bits that it has alone. Raises: Differs."""
     alone = engine.run({name: np.ascontiguousarray(array[:1]) for name, array in inputs.items()})
-    for name, array in engine.run(inputs).items():
+    for name, array in whole.items():
         if not np.array_equal(alone[name], array[:1]):
             raise Differs(f"output '{name}': the first row has other bits alone")
 
@@ -124,17 +124,22 @@ def measure(
     path = FOLDER / f"{name}_open.onnx"
     engine = tw.compile(path, shapes=SHAPES[name])
     inputs = engine.random_inputs(sizes=sizes[0])
-    loaded = {n: load_systems(engine, str(path), inputs, peers, n) for n in threads}
+    names = [spec.name for spec in engine.outputs]
+    loaded = {
+        n: {peer.name: load_peer(peer, str(path), inputs, names, n) for peer in peers}
+        for n in threads
+    }
     contexts = {n: engine.context(n) for n in threads}
     rows = [Row(name, count, list(sizes)) for count in threads]
     processes = Processes()
     for number, chosen in enumerate(sizes):
         inputs = engine.random_inputs(number, sizes=chosen)
         started = processes.started
-        if "batch" in chosen:
-            check_rows(engine, inputs)
+        whole = engine.run(inputs)
         if processes.started > started:
             raise Differs(f"{chosen} started a process")
+        if "batch" in chosen:
+            check_rows(engine, inputs, whole)
         own = tw.compile(path, shapes=chosen) if number < closed else None
         for row in rows:
             systems = _bound(loaded[row.threads], contexts[row.threads], inputs)
@@ -153,9 +158,9 @@ def _bound(
     ours = context.bind(inputs)
     systems = {OURS: PeerSession(ours.run, lambda: ours.outputs)}
     for system, session in loaded.items():
-        if session.bind is not None:
-            session.bind(inputs)
-            systems[system] = session
+        assert session.bind is not None, "every installed peer takes other inputs"
+        session.bind(inputs)
+        systems[system] = session
     for session in systems.values():
         session.call()
     return systems

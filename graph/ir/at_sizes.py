@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from ...tir.dim import Dim
-from ...tir.sizes import Size, dims_in, shape_with, substituted
+from ...tir.sizes import Size, shape_with, substituted
 from ..ops.base import Operator
 from ..types import TensorType
-from .ir import Graph, GraphNode, make_graph
+from .ir import Graph, GraphNode, dims_of_graph, make_graph, open_attributes
 
 Values = Mapping[Dim, int]
 
@@ -35,19 +35,6 @@ def least_sizes(graph: Graph) -> dict[Dim, int]:
     return {dim: dim.low for dim in dims_of_graph(graph)}
 
 
-def dims_of_graph(graph: Graph) -> tuple[Dim, ...]:
-    """The sizes that a run decides: those of the inputs, then those that only types of other values
-    and attributes name: what data decide, and in a region what something outside of it decides.
-    """
-    found = dict.fromkeys(graph.dims)
-    for type_ in graph.types.values():
-        found |= dict.fromkeys(dims_in(type_.shape))
-    for node in graph.nodes:
-        for _, value in _open_fields(node.op):
-            found |= dict.fromkeys(_dims_of(value))
-    return tuple(found)
-
-
 def type_at(type_: TensorType, values: Values) -> TensorType:
     """The type with numbers for these sizes."""
     return TensorType(type_.dtype, shape_with(type_.shape, values))
@@ -60,28 +47,13 @@ def node_at(node: GraphNode, values: Values) -> GraphNode:
 
 def operator_at(op: Operator, values: Values) -> Operator:
     """The operator with numbers for the sizes among its attributes."""
-    changed = {name: _at(value, values) for name, value in _open_fields(op)}
+    changed = {name: _at(getattr(op, name), values) for name in open_attributes(op)}
     return replace(op, **changed) if changed else op
 
 
 def has_sizes(op: Operator) -> bool:
     """Whether a run decides an attribute of an operator."""
-    return next(_open_fields(op), None) is not None
-
-
-def _open_fields(op: Operator) -> Iterator[tuple[str, object]]:
-    for item in fields(op):
-        value = getattr(op, item.name)
-        if _dims_of(value):
-            yield item.name, value
-
-
-def _dims_of(value: object) -> tuple[Dim, ...]:
-    """The dims that decide an attribute: a size, some of them, or a graph."""
-    if isinstance(value, Graph):
-        return dims_of_graph(value)
-    listed = value if isinstance(value, tuple) else (value,)
-    return dims_in(one for one in listed if isinstance(one, Size))
+    return bool(open_attributes(op))
 
 
 def _at(value: object, values: Values) -> object:

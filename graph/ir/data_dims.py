@@ -12,7 +12,7 @@ from ...tir.dim import Dim
 from ...tir.sizes import dims_in
 from ..ops.data_size import DataSize
 from ..types import TensorType
-from .ir import Graph, GraphNode, attribute_sizes
+from .ir import Graph, GraphNode, open_attributes
 
 
 def data_dims(graph: Graph) -> tuple[Dim, ...]:
@@ -35,5 +35,6 @@ def size_makers(graph: Graph) -> dict[Dim, GraphNode]:
 def dims_taken(node: GraphNode, types: Mapping[str, TensorType]) -> tuple[Dim, ...]:
     """The sizes that a node has in its attributes and in the types of its values."""
     values = (*node.inputs, *node.outputs)
-    shapes = (size for value in values for size in types[value].shape)
-    return dims_in((*attribute_sizes(node.op), *shapes))
+    told = dims_in(size for value in values for size in types[value].shape)
+    named = (dim for dims in open_attributes(node.op).values() for dim in dims)
+    return tuple(dict.fromkeys((*named, *told)))

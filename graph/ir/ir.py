@@ -14,13 +14,13 @@ from __future__ import annotations
 import html
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar
 
 from ...tir.dim import Dim
 from ...tir.errors import InternalError
-from ...tir.sizes import AnySize, Size, SizeError, dims_in
+from ...tir.sizes import Size, SizeError, dims_in
 from ...tir.te.te import Tensor
 from ..errors import ModelError
 from ..ops.base import Operator, OperatorRole
@@ -212,13 +212,31 @@ def make_graph(
     return Graph(name, tuple(inputs), tuple(outputs), listed, dict(constants), types)
 
 
-def attribute_sizes(op: Operator) -> Iterator[AnySize]:
-    """The sizes among the attributes of an operator that a run decides."""
-    for item in fields(op):
-        value = getattr(op, item.name)
-        for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, Size):
-                yield one
+def open_attributes(op: Operator) -> dict[str, tuple[Dim, ...]]:
+    """The attributes of an operator that a run decides, sizes or graphs, with the dims of each."""
+    found = {item.name: _dims_of(getattr(op, item.name)) for item in fields(op)}
+    return {name: dims for name, dims in found.items() if dims}
+
+
+def dims_of_graph(graph: Graph) -> tuple[Dim, ...]:
+    """The sizes that a run decides: those of the inputs, then those that only types of other values
+    and attributes name: what data decide, and in a region what something outside of it decides.
+    """
+    found = dict.fromkeys(graph.dims)
+    for type_ in graph.types.values():
+        found |= dict.fromkeys(dims_in(type_.shape))
+    for node in graph.nodes:
+        for dims in open_attributes(node.op).values():
+            found |= dict.fromkeys(dims)
+    return tuple(found)
+
+
+def _dims_of(value: object) -> tuple[Dim, ...]:
+    """The dims of an attribute: of a size, of some, or of a graph."""
+    if isinstance(value, Graph):
+        return dims_of_graph(value)
+    listed = value if isinstance(value, tuple) else (value,)
+    return dims_in(one for one in listed if isinstance(one, Size))
 
 
 def _check_sizes_known(
@@ -230,13 +248,13 @@ def _check_sizes_known(
     Raises: ModelError.
     """
     assert isinstance(node.op, RegionOperator)
-    inner = [one.op for region in node.op.regions for one in region.nodes]
-    held = (type_ for region in node.op.regions for type_ in region.types.values())
-    read = (types[value] for value in node.inputs if value in types)
-    taken = (size for type_ in (*held, *read) for size in type_.shape)
-    given = dims_in((*taken, *(size for op in inner for size in attribute_sizes(op))))
+    inner = (one.op for region in node.op.regions for one in region.nodes)
     made = dims_in(op.size for op in inner if isinstance(op, DataSize))
-    dims = [*(dim for dim in given if dim in computed), *made]
+    dims = [*made]
+    if computed:
+        read = dims_in(s for value in node.inputs if value in types for s in types[value].shape)
+        held = (dim for region in node.op.regions for dim in dims_of_graph(region))
+        dims += [dim for dim in (*read, *held) if dim in computed]
     if dims:
         raise ModelError(
             f"graph: {node.title} is a branch or a loop, in which data decide the size "

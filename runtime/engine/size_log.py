@@ -2,7 +2,8 @@
 
 Each line is a JSON object, {"model": "bert", "sizes": {"batch": 1, "seq": 17}, "runs": 12}: so many
 runs more. Lines are appended in one write, under a lock, so that any number of processes may write
-to one file; a line that a killed process left unfinished is ended by the next writer.
+to one file; a line that a killed process left unfinished is ended by the next writer, and no reader
+counts it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ...tir.json_reader import parse_json
 from ...tir.output_file import writing
 
 _MOST_SIZES = 64  # of one run
+_BEGIN = '{"model": '  # of every line
 
 
 class SizeLogError(TilewrightError, ValueError):
@@ -61,8 +63,9 @@ def frequent_sizes(
     runs: dict[str, Counter[tuple[tuple[str, int], ...]]] = {}
     # what follows the last end of a line was left unfinished
     for number, line in enumerate(lines[:-1], 1):
-        name, sizes, more = _read(file, number, line)
-        runs.setdefault(name, Counter())[sizes] += more
+        if not _is_cut(line):
+            name, sizes, more = _read(file, number, line)
+            runs.setdefault(name, Counter())[sizes] += more
     if model is None and len(runs) > 1:
         listed = ", ".join(f"'{name}'" for name in sorted(runs))
         raise SizeLogError(
@@ -72,6 +75,12 @@ def frequent_sizes(
         )
     wanted = next(iter(runs), "") if model is None else model
     return [dict(sizes) for sizes, _ in runs.get(wanted, Counter()).most_common(count)]
+
+
+def _is_cut(line: str) -> bool:
+    """Whether a line begins as all do and has no end."""
+    begins = line[: len(_BEGIN)] == _BEGIN[: len(line)]
+    return line != "" and begins and not line.endswith("}")
 
 
 def _read(path: Path, number: int, line: str) -> tuple[str, tuple[tuple[str, int], ...], int]:

@@ -58,6 +58,7 @@ class Specialiser:
         self._engine = engine
         self._tried: set[Sizes] = set()
         self._thread: threading.Thread | None = None
+        self._looking = threading.Lock()
         counts.when_added_up = self._look
 
     def wait(self, seconds: float | None = None) -> None:
@@ -67,12 +68,18 @@ class Specialiser:
             thread.join(seconds)
 
     def _look(self) -> None:
-        """Begin to build where a size has come often enough, and nothing is built now."""
-        thread = self._thread
-        if (thread is not None and thread.is_alive()) or not self._wanted():
+        """Begin to build where a size has come often enough, and nothing is built now. Of threads
+        that look at once one does.
+        """
+        if not self._looking.acquire(blocking=False):
             return
-        self._thread = threading.Thread(target=self._work, name="tilewright specialise")
-        self._thread.start()
+        try:
+            thread = self._thread
+            if (thread is None or not thread.is_alive()) and self._wanted():
+                self._thread = threading.Thread(target=self._work, name="tilewright specialise")
+                self._thread.start()
+        finally:
+            self._looking.release()
 
     def _wanted(self) -> list[Sizes]:
         """The sizes that have no variant yet and come often enough."""

@@ -9,11 +9,10 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper
 
+from benchmarks.subjects.recurrent import RecurrentSizes, stacked
 from tests.exported import exported
 from tilewright.driver.lower_program import lower_program
 from tilewright.graph.compile import compile
@@ -27,60 +26,22 @@ from tilewright.tir.target.target import Target
 
 pytestmark = pytest.mark.needs_cc
 
-GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-STEPS, BATCH, SIZE, HIDDEN = 5, 2, 20, 40
-
-
-def stacked(
-    kind: str, layers: int, *, with_lengths: bool = False, **attributes: object
-) -> onnx.ModelProto:
-    """Layers of both directions, as exporters write them."""
-    rng, nodes, constants, x, size = np.random.default_rng(1), [], [], "x", SIZE
-    lengths = "lengths" if with_lengths else ""
-    for layer in range(layers):
-        shapes = {
-            f"w{layer}": (2, GATES[kind] * HIDDEN, size),
-            f"r{layer}": (2, GATES[kind] * HIDDEN, HIDDEN),
-            f"b{layer}": (2, 2 * GATES[kind] * HIDDEN),
-        }
-        for name, shape in shapes.items():
-            values = (rng.uniform(-1, 1, shape) / 4).astype(np.float32)
-            constants.append(onnx.numpy_helper.from_array(values, name))
-        y, turned, joined = f"y{layer}", f"turned{layer}", f"joined{layer}"
-        nodes += [
-            helper.make_node(
-                kind,
-                [x, *shapes, lengths],
-                [y, "last"] if layer == layers - 1 else [y],
-                name=f"layer{layer}",
-                direction="bidirectional",
-                hidden_size=HIDDEN,
-                **attributes,
-            ),
-            helper.make_node("Transpose", [y], [turned], perm=[0, 2, 1, 3]),
-            helper.make_node("Reshape", [turned, "shape"], [joined]),
-        ]
-        x, size = joined, 2 * HIDDEN
-    shape = np.array([STEPS, BATCH, 2 * HIDDEN])
-    constants.append(onnx.numpy_helper.from_array(shape, "shape"))
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (STEPS, BATCH, SIZE))]
-    if with_lengths:
-        inputs.append(helper.make_tensor_value_info(lengths, TensorProto.INT32, (BATCH,)))
-    outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in (x, "last")]
-    graph = helper.make_graph(nodes, "recurrent", inputs, outputs, constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
+SIZES = RecurrentSizes(steps=5, batch=2, inputs=20, hidden=40)
 
 MODELS = {
-    "lstm": stacked("LSTM", 2, with_lengths=True),
-    "gru": stacked("GRU", 1),
-    "linear gru": stacked("GRU", 1, linear_before_reset=1, with_lengths=True),
-    "rnn": stacked("RNN", 1, activations=["Tanh", "Softsign"], clip=2.0),
+    "lstm": stacked("LSTM", SIZES, 2, with_lengths=True),
+    "gru": stacked("GRU", SIZES, 1),
+    "linear gru": stacked("GRU", SIZES, 1, linear_before_reset=1, with_lengths=True),
+    "rnn": stacked("RNN", SIZES, 1, activations=["Tanh", "Softsign"], clip=2.0),
 }
 
 
 def given_to(engine: Engine) -> dict[str, Array]:
-    x = np.random.default_rng(2).standard_normal((STEPS, BATCH, SIZE)).astype(np.float32)
+    x = (
+        np.random.default_rng(2)
+        .standard_normal((SIZES.steps, SIZES.batch, SIZES.inputs))
+        .astype(np.float32)
+    )
     arrays = {"x": x, "lengths": np.array([4, 2], np.int32)}
     return {spec.name: arrays[spec.name] for spec in engine.inputs}
 
@@ -112,7 +73,7 @@ def test_the_steps_of_a_pair_read_the_same_packed_weights_in_opposite_orders() -
     program = plan_model(import_onnx(MODELS["lstm"]), target, check=False).lowered.program
     made = lower_program(place_syncs(program), target).program
     loops = [step for step in made.body if isinstance(step, Repeat)]
-    assert [loop.count for loop in loops] == [STEPS // 2] * 4
+    assert [loop.count for loop in loops] == [SIZES.steps // 2] * 4
     for loop in loops:
         launches = [step for step in loop.body if isinstance(step, Launch)]
         weights = [

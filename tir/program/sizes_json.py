@@ -39,7 +39,14 @@ def dims_from_json(data: Reader | None) -> Dims:
     """
     found: dict[str, Dim] = {}
     for item in () if data is None else data.items(_MOST):
-        name, low, high, usual, *assumed = item.items(5)
+        fields = list(item.items(5))
+        if len(fields) < 4:
+            raise IRError(
+                f"json: {item.where} has {len(fields)} fields; expected a name, the least, the "
+                "largest and the usual size.",
+                code="json-dim-fields",
+            )
+        name, low, high, usual, *assumed = fields
         numbers = [end.integer() for end in (low, usual, high)]
         if name.text() in found or numbers != sorted(numbers):
             raise IRError(

@@ -24,14 +24,26 @@ def test_the_most_frequent_sizes_are_chosen_over_all_lines(tmp_path: Path) -> No
     assert frequent_sizes(log, 9, model="gpt") == []
 
 
-def test_a_line_that_was_cut_is_ended_by_the_next_writer(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "cut", ["{", '{"model": "m", "si', '{"model": "m", "sizes": {"n": 7}, "ru']
+)
+def test_a_line_that_was_cut_is_ended_by_the_next_writer(tmp_path: Path, cut: str) -> None:
     log = tmp_path / "sizes.jsonl"
     append_sizes(log, "m", [({"n": 1}, 1)])
-    with log.open("ab") as file:
-        file.write(b'{"model": "m", "si')
+    with log.open("a") as file:
+        file.write(cut)
     assert frequent_sizes(log, 1) == [{"n": 1}]
     append_sizes(log, "m", [({"n": 2}, 2)])
     assert log.read_text().splitlines()[2] == '{"model": "m", "sizes": {"n": 2}, "runs": 2}'
+    assert frequent_sizes(log, 9) == [{"n": 2}, {"n": 1}]
+
+
+@pytest.mark.parametrize("line", ["no log", "", '{"model": "m", "sizes": {"n": 7}}'])
+def test_a_line_that_is_none_of_a_log_is_refused(tmp_path: Path, line: str) -> None:
+    log = tmp_path / "sizes.jsonl"
+    append_sizes(log, "m", [({"n": 1}, 1)])
+    with log.open("a") as file:
+        file.write(line + "\n")
     with pytest.raises(SizeLogError) as caught:
         frequent_sizes(log, 1)
     assert f"sizes: line 2 of '{log}' is not one of a log of sizes: " in str(caught.value)

@@ -44,6 +44,27 @@ def test_dims_come_back_with_their_bounds() -> None:
     assert dims_from_json(None) == {}
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            [["m", 1, 8]],
+            "json: dims[0] has 3 fields; expected a name, the least, the largest and the usual "
+            "size. [json-dim-fields]",
+        ),
+        (
+            [["m", 8, 1, 4]],
+            "json: dims[0] is ['m', 8, 1, 4]; expected a name of its own, and bounds in order. "
+            "[json-dim]",
+        ),
+    ],
+)
+def test_what_is_no_dim_is_refused(data: Any, message: str) -> None:
+    with pytest.raises(IRError) as caught:
+        dims_from_json(parse_json(json.dumps(data), "dims"))
+    assert message in str(caught.value)
+
+
 def test_a_shape_of_numbers_is_a_list_of_numbers() -> None:
     assert shape_to_json((2, 3)) == [2, 3]
     assert shape_to_json((M, 3)) == [[[1, "m"]], 3]
