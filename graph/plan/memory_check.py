@@ -292,9 +292,13 @@ class _Walk:
                 memory, start = self._at(item)
                 found = {owner for _, _, owner in memory.read(start, start + item.reach)}
                 owner = found.pop() if len(found) == 1 else None
+        moves = item.moves
         if isinstance(owner, _RowOwner):
-            return owner.value if owner.moves == item.moves else None
-        for move in item.moves if owner is not None else ():
+            count = len(owner.moves)
+            if moves[:count] != owner.moves:
+                return None
+            owner, moves = owner.value, moves[count:]  # the others are of a row of that row
+        for move in moves if owner is not None else ():
             owner = owner, move
         return owner
 

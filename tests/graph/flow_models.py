@@ -418,6 +418,34 @@ def two_products() -> FlowModel:
     return FlowModel(proto, tuple({"n": np.array(n), "x": floats((3, 8))} for n in (0, 3)))
 
 
+def scan_of_a_collected_row() -> FlowModel:
+    """What a row of the outer loop's array has is scanned in its turn, where it lies."""
+    inner = graph(
+        "inner",
+        [node("Add", ["t", "cell"], ["t_next"]), node("Mul", ["t", "cell"], ["mark"])],
+        [value("t", shape=(4,)), value("cell", shape=(4,))],
+        [value("t_next"), value("mark")],
+    )
+    outer = graph(
+        "outer",
+        [
+            node("Add", ["s", "row"], ["sum"]),
+            node("Tanh", ["sum"], ["kept"]),
+            node("Scan", ["zeros", "kept"], ["t", "marks"], body=inner, num_scan_inputs=1),
+            node("Add", ["marks", "t"], ["s_next"]),
+        ],
+        [value("s", shape=(3, 4)), value("row", shape=(3, 4))],
+        [value("s_next"), value("kept")],
+        zeros=np.zeros(4, np.float32),
+    )
+    proto = model(
+        [node("Scan", ["s0", "xs"], ["s_end", "all"], name="outer", body=outer, num_scan_inputs=1)],
+        [value("s0", shape=(3, 4)), value("xs", shape=(5, 3, 4))],
+        [value("s_end"), value("all")],
+    )
+    return FlowModel(proto, ({"s0": floats((3, 4)), "xs": floats((5, 3, 4), 1)},))
+
+
 MODELS: Mapping[str, Callable[[], FlowModel]] = {
     make.__name__: make
     for make in (
@@ -430,6 +458,7 @@ MODELS: Mapping[str, Callable[[], FlowModel]] = {
         nested,
         scanning,
         scan_in_scan,
+        scan_of_a_collected_row,
         gathering,
         invariant,
         two_products,
