@@ -44,6 +44,10 @@ class NotSupported(Exception):
     """A node is valid ONNX, but no core operator says what it means; all are collected."""
 
 
+class NoRule(NotSupported):
+    """No rule says what a node is; a function may."""
+
+
 class LostRegion(Exception):
     """A node within a graph of this one is not supported, and has been collected."""
 

@@ -8,7 +8,13 @@ refused instead of misread. The table holds the rules of every module beside thi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import onnx
+from onnx import NodeProto
+
 from .....tir.siblings import siblings
+from ..node import NoRule, NotSupported, attribute_names
 from .rule import ImportRule
 
 
@@ -22,3 +28,36 @@ def _merged() -> dict[str, ImportRule]:
 
 
 RULES: dict[str, ImportRule] = _merged()
+
+
+def rule_name(proto: NodeProto) -> str:
+    """What the table calls the operator of a node: of another domain than ONNX's own, with that."""
+    own = proto.domain in ("", "ai.onnx")
+    return str(proto.op_type) if own else f"{proto.domain}.{proto.op_type}"
+
+
+def find_rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[ImportRule, int]:
+    """The rule for a node and its operator's version. opset: of the node's domain; used: values
+    that somebody reads. Raises: NoRule, NotSupported when it does not know the node.
+    """
+    if rule_name(proto) not in RULES:
+        raise NoRule("there is no such core operator")
+    rule = RULES[rule_name(proto)]
+    try:
+        version = onnx.defs.get_schema(proto.op_type, opset, proto.domain).since_version
+    except onnx.defs.SchemaError as error:
+        raise NotSupported("the opset has no such operator") from error
+    if version not in rule.versions:
+        raise NotSupported(
+            f"its version {version} is not known; known are {_numbers(rule.versions)}"
+        )
+    if unknown := sorted(set(attribute_names(proto)) - set(rule.attributes)):
+        raise NotSupported(f"attribute '{unknown[0]}' is not known")
+    known = len(proto.output) if rule.outputs is None else rule.outputs
+    if extra := [name for name in proto.output[known:] if name in used]:
+        raise NoRule(f"its output '{extra[0]}' is used; only the first one is known")
+    return rule, version
+
+
+def _numbers(versions: Sequence[int]) -> str:
+    return ", ".join(map(str, sorted(versions)))

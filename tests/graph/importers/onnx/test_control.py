@@ -129,7 +129,7 @@ def test_nodes_that_cannot_be_imported_are_collected_from_regions_too() -> None:
             node("Gurgle", ["s"], ["other"], name="second"),
         ],
         [value("s", shape=(3,))],
-        ["next"],
+        ["next", "other"],
     )
     with pytest.raises(ModelError) as caught:
         import_onnx(loop(["n", "", "x"], inner, N))

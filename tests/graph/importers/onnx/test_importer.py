@@ -122,7 +122,7 @@ def test_constants_of_shape_stay_splats() -> None:
     ],
 )
 def test_constant_nodes_become_constants(attributes: dict[str, object], expected: object) -> None:
-    graph = import_onnx(model_of(node("Constant", "", "c", **attributes), RELU))
+    graph = import_onnx(model_of(node("Constant", "", "c", **attributes), RELU, outputs=("y", "c")))
     np.testing.assert_array_equal(graph.constants["c"], expected)
     assert graph.constants["c"].dtype == np.asarray(expected).dtype
 
@@ -175,6 +175,7 @@ def test_all_nodes_that_cannot_be_imported_are_listed_at_once(golden: Golden) ->
         pool,
         node("Concat", "p where", axis=0),
         node("ConstantOfShape", "x", "old"),
+        outputs=("b", "d", "e", "q", "y", "old"),
         opset=8,
     )
     golden("errors/onnx_unsupported.txt", refusal(model, UnsupportedOperator))
@@ -211,6 +212,7 @@ def test_what_an_operator_cannot_say_is_refused_with_its_reason() -> None:
 def test_a_version_that_nobody_has_read_yet_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Newer:
         since_version = 99
+        has_function = has_context_dependent_function = False
 
     monkeypatch.setattr(onnx.defs, "get_schema", lambda *_: Newer)
     text = refusal(model_of(RELU), UnsupportedOperator)

@@ -75,8 +75,9 @@ def test_ranges_are_counted_together_before_they_are_made() -> None:
     """Each is allowed; all of them are not."""
     ends = [numpy_helper.from_array(np.array(n, np.int64), name) for n, name in _ENDS]
     nodes = [helper.make_node("Range", ["a", "b", "c"], [f"r{n}"]) for n in range(1000)]
+    outputs = [onnx.ValueInfoProto(name=f"r{n}") for n in range(1000)]
     model = helper.make_model(
-        helper.make_graph(nodes, "ranges", [], [onnx.ValueInfoProto(name="r0")], ends),
+        helper.make_graph(nodes, "ranges", [], outputs, ends),
         opset_imports=[helper.make_opsetid("", 17)],
         ir_version=8,
     )

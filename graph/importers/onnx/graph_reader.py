@@ -1,0 +1,368 @@
+"""Read one graph of an ONNX model into a builder.
+
+A graph within a node, a branch or the body of a loop, is read with the names of the graphs around
+it; what it takes from them becomes an input of the node. A node without a rule is read as what its
+function says. Nodes that cannot be read are noted, to be refused together; those that no output
+needs are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+import networkx as nx
+import numpy as np
+from onnx import FunctionProto, GraphProto, NodeProto, ValueInfoProto
+
+from ....tir.errors import InternalError
+from ....tir.sizes import SizeError
+from ...errors import ModelError, UnsupportedNode
+from ...ir.build import GraphBuilder
+from ...ir.ir import GraphNode, make_graph
+from ...ops.movement import Identity
+from ...types import Constant, TensorType
+from .functions import FunctionBody, FunctionKey, local_body, schema_body
+from .index_walks import IndexWalk
+from .nested import DEEPEST, all_graphs, reads_of
+from .node import LostRegion, NodeReader, NoRule, NotSupported, Region, node_name
+from .rules.rule import ImportRule, Several
+from .rules.table import find_rule
+from .symbols import Range
+from .tensors import TensorReader
+
+TITLE = 200  # characters of a model's name
+
+
+@dataclass(slots=True)
+class ModelReading:
+    """What all graphs of a model have in common. bounds: of the values as large as data say.
+    failures: nodes that could not be imported.
+    """
+
+    opsets: Mapping[str, int]
+    tensors: TensorReader
+    bounds: Mapping[str, Range]
+    functions: Mapping[FunctionKey, FunctionProto]
+    failures: list[UnsupportedNode] = field(default_factory=list)
+    nodes: int = 0
+
+    def count_nodes(self, graph: GraphProto) -> None:
+        """Count the nodes of a graph and of all within it. Raises: ModelError beyond the limit."""
+        self.nodes += sum(len(one.node) for one in all_graphs(graph))
+        most = self.tensors.limits.nodes
+        if self.nodes > most:
+            raise ModelError(
+                f"model: {self.nodes} nodes; expected at most {most}.", code="onnx-nodes"
+            )
+
+
+class GraphReader:
+    """A graph of a model on its way into a builder: the model's own, one within a node of another
+    one, or the nodes of a function. names: what the values that it may read are called in the
+    builder.
+    """
+
+    def __init__(
+        self,
+        proto: GraphProto,
+        model: ModelReading,
+        builder: GraphBuilder,
+        outer: GraphReader | None = None,
+        *,
+        caller: GraphReader | None = None,
+    ) -> None:
+        """outer: the graph whose node holds this one, and whose values it may read; with the same
+        builder, the nodes become part of that. caller: the graph that the nodes of a function
+        become part of.
+        """
+        self.proto = proto
+        self.model = model
+        self.builder = builder
+        self.outer = outer
+        self.names: dict[str, str] = {}
+        self.captured: dict[str, str] = {}  # values of the outer graph -> ours
+        around = outer or caller
+        self.opsets: Mapping[str, int] = model.opsets if around is None else around.opsets
+        self.functions: tuple[str, ...] = () if around is None else around.functions
+        inlined = around if around is not None and around.builder is builder else None
+        self.is_inlined = inlined is not None
+        self.walks: dict[str, IndexWalk] = {} if inlined is None else inlined.walks
+        self.lost: set[str] = set()  # values of nodes that could not be imported
+        if inlined is None:
+            made = {name for node in proto.node for name in node.output}
+            read = {name for node in proto.node for name in node.input} if outer is None else set()
+            made.update(item.name for item in (*proto.input, *proto.initializer))
+            builder.reserved = frozenset(made | read)
+
+    def nodes(self) -> tuple[str, ...]:
+        """Import all nodes that outputs need; what these are called in the builder.
+
+        Raises: ModelError where one is not defined, but for the failures of nodes.
+        """
+        wanted = [item.name for item in self.proto.output]
+        nodes = self._sorted()
+        for node in nodes:
+            if not any(node.output):
+                title = f"node '{node_name(node)}' ({node.op_type})"
+                raise ModelError(f"model: {title} has no output.", code="onnx-no-output")
+        used = set(wanted)
+        for node in reversed(nodes):
+            if used.intersection(node.output):
+                used.update(reads_of(node))
+        for node in nodes:
+            if used.intersection(node.output):
+                self._node(node, used)
+        is_model = self.outer is None and not self.is_inlined
+        if self.lost.intersection(wanted) or (is_model and self.model.failures):
+            return tuple(wanted)
+        return tuple(self._output(name) for name in wanted)
+
+    def _output(self, name: str) -> str:
+        if not self._is_known(name):
+            raise ModelError(f"model: output '{name}' is not defined.", code="onnx-output")
+        return self.resolve(name)
+
+    def _is_known(self, name: str) -> bool:
+        return name in self.names or (self.outer is not None and self.outer._is_known(name))
+
+    def _is_lost(self, name: str) -> bool:
+        if name in self.names or self.outer is None:
+            return name in self.lost
+        return name in self.lost or self.outer._is_lost(name)
+
+    def resolve(self, name: str) -> str:
+        """What a value is called in the builder; one of an outer graph is taken in."""
+        if name in self.names:
+            return self.names[name]
+        assert self.outer is not None, name
+        value = self.outer.resolve(name)
+        if self.builder is not self.outer.builder:
+            value = self._taken_in(value, self.outer.builder)
+        self.names[name] = value
+        return value
+
+    def _taken_in(self, value: str, outer: GraphBuilder) -> str:
+        if value not in self.captured:
+            name = self.builder.fresh(value)
+            if value in outer.constants:
+                return self.builder.constant(name, outer.constants[value])
+            if value in outer.sizes:
+                self.builder.add_node(GraphNode(outer.sizes[value], (), (name,)))
+                return name
+            self.captured[value] = self.builder.input(name, outer.types[value])
+        return self.captured[value]
+
+    def region(self, proto: GraphProto, given: Sequence[TensorType | Constant]) -> Region:
+        """A graph within a node of this one. given: what each of its inputs is.
+
+        Raises: LostRegion where a node of it cannot be imported; ModelError.
+        """
+        title = str(proto.name)[:TITLE]  # bytes where it is not UTF-8
+        inner = GraphReader(proto, self.model, GraphBuilder(title), self)
+        formals = [item.name for item in proto.input]
+        if len(formals) != len(given):
+            raise ModelError(
+                f"model: the graph '{title}' takes {len(formals)} inputs; its node gives it "
+                f"{len(given)}.",
+                code="onnx-region-inputs",
+            )
+        for name, value in zip(formals, given, strict=True):
+            inner._define_input(name, value)
+        inner.constants()
+        outputs = self._all_nodes(inner)
+        builder = inner.builder
+        builder.drop_unread_sizes(outputs)
+        graph = make_graph(builder.name, builder.inputs, outputs, builder.nodes, builder.constants)
+        return Region(graph, tuple(inner.captured))
+
+    def inline(self, proto: GraphProto) -> tuple[str, ...]:
+        """The nodes of a graph within a node of this one, as nodes of this one; what its outputs
+        are called. Raises: as `region`.
+        """
+        inner = GraphReader(proto, self.model, self.builder, self)
+        inner.constants()
+        return self._all_nodes(inner)
+
+    def _all_nodes(self, inner: GraphReader) -> tuple[str, ...]:
+        failed = len(self.model.failures)
+        outputs = inner.nodes()
+        if len(self.model.failures) > failed or inner.lost:
+            raise LostRegion
+        return outputs
+
+    def _define_input(self, name: str, value: TensorType | Constant) -> None:
+        own = self.builder.fresh(name) if name in self.builder.types else name
+        if isinstance(value, TensorType):
+            self.names[name] = self.builder.input(own, value)
+        else:
+            self.names[name] = self.builder.constant(own, value)
+
+    def constants(self) -> None:
+        """Import the initialisers."""
+        for tensor in self.proto.initializer:
+            what, name = f"initialiser '{tensor.name}'", self._own(tensor.name)
+            self.builder.constant(name, self.model.tensors.read(tensor, what))
+            self.names[tensor.name] = name
+
+    def _own(self, name: str) -> str:
+        """What a value that this graph defines is called in the builder."""
+        return self.builder.fresh(name) if self.is_inlined else name
+
+    def _sorted(self) -> Sequence[NodeProto]:
+        """The nodes so that values are defined before use: the model's own order if it is one."""
+        makers = {name: i for i, node in enumerate(self.proto.node) for name in node.output if name}
+        flow: nx.DiGraph[int] = nx.DiGraph()
+        flow.add_nodes_from(range(len(self.proto.node)))
+        for i, node in enumerate(self.proto.node):
+            for name in reads_of(node):
+                if name in makers:
+                    flow.add_edge(makers[name], i)
+                elif name and not self._is_known(name) and not self._is_lost(name):
+                    raise ModelError(
+                        f"model: node '{node_name(node)}' ({node.op_type}) reads '{name}', which "
+                        "nothing defines.",
+                        code="onnx-undefined",
+                    )
+        if all(a < b for a, b in flow.edges):
+            return tuple(self.proto.node)
+        try:
+            return [self.proto.node[i] for i in nx.lexicographical_topological_sort(flow)]
+        except nx.NetworkXUnfeasible as error:
+            first = node_name(self.proto.node[min(a for a, _ in nx.find_cycle(flow))])
+            raise ModelError(
+                f"model: node '{first}' depends on itself.", code="onnx-cycle"
+            ) from error
+
+    def _node(self, proto: NodeProto, used: set[str]) -> None:
+        """Import one node, or note why it cannot be."""
+        domain = proto.domain or "ai.onnx"
+        opset = self.opsets.get(domain, 0)
+        lost = any(map(self._is_lost, reads_of(proto)))
+        try:
+            self._read(proto, opset, used, lost)
+            if not lost:
+                return
+        except NotSupported as problem:
+            failure = UnsupportedNode(node_name(proto), proto.op_type, domain, opset, str(problem))
+            self.model.failures.append(failure)
+        except LostRegion:
+            pass
+        self.lost.update(filter(None, proto.output))
+
+    def _read(self, proto: NodeProto, opset: int, used: set[str], lost: bool) -> None:
+        """Import one node by its rule, or else as the function that it is. lost: only see whether
+        that could be done.
+
+        Raises: NotSupported, LostRegion, ModelError.
+        """
+        try:
+            rule, version = find_rule(proto, opset, used)
+        except NoRule:
+            body = self._body(proto, opset, lost)
+            if body is None:
+                raise
+            if not lost:
+                self._expand(proto, body, used)
+            return
+        if not lost:
+            self._build(proto, rule, version)
+
+    def _body(self, proto: NodeProto, opset: int, lost: bool) -> FunctionBody | None:
+        """What a node is in others. lost: of its inputs, one has no type."""
+        body = local_body(proto, self.model.functions)
+        if body is not None:
+            return body
+        types = self.builder.types
+        given = [None if lost or not n else types.get(self.resolve(n)) for n in proto.input]
+        return schema_body(proto, opset, given)
+
+    def _expand(self, proto: NodeProto, body: FunctionBody, used: set[str]) -> None:
+        """Import the nodes that a node stands for. Raises: LostRegion, NotSupported, ModelError."""
+        if len(proto.output) > len(body.outputs) or len(proto.input) > len(body.inputs):
+            raise NotSupported(
+                f"it has {len(proto.input)} inputs and {len(proto.output)} outputs, its function "
+                f"{len(body.inputs)} and {len(body.outputs)}"
+            )
+        wanted = {a: f for f, a in zip(body.outputs, proto.output, strict=False) if a in used}
+        outputs = [ValueInfoProto(name=formal) for formal in wanted.values()]
+        graph = GraphProto(name=proto.op_type, node=body.nodes, output=outputs)
+        self.model.count_nodes(graph)
+        inner = GraphReader(graph, self.model, self.builder, caller=self)
+        inner.opsets = body.opsets
+        inner.functions = (*self.functions, proto.op_type)
+        if len(inner.functions) > DEEPEST:
+            raise ModelError(
+                f"model: functions call each other more than {DEEPEST} deep, from "
+                f"'{inner.functions[0]}' on; expected fewer.",
+                code="onnx-function-depth",
+            )
+        for formal, name in zip_longest(body.inputs, proto.input, fillvalue=""):
+            inner.names[formal] = name and self.resolve(name)
+        values = self._all_nodes(inner)
+        made = self._in_builder(proto)
+        reader = self._node_reader(made, 1)
+        owns = dict(zip(proto.output, made.output, strict=True))
+        for name, value in zip(wanted, values, strict=True):
+            reader.define(GraphNode(Identity(), (value,), (owns[name],), proto.name))
+
+    def _node_reader(self, proto: NodeProto, version: int) -> NodeReader:
+        bounds = self.model.bounds if self.outer is None else {}
+        tensors = self.model.tensors
+        return NodeReader(proto, version, self.builder, tensors, self, self.walks, bounds)
+
+    def _build(self, proto: NodeProto, rule: ImportRule, version: int) -> None:
+        proto = self._in_builder(proto)
+        reader = self._node_reader(proto, version)
+        try:
+            result = rule.build(reader)
+            if isinstance(result, np.ndarray) and result.dtype == object:
+                reader.define_sizes(proto.output[0], result.astype(object))
+                return
+            if not isinstance(result, tuple | Several):
+                self.builder.constant(proto.output[0], result)
+                return
+            if isinstance(result, tuple):
+                op, inputs = result
+                reader.check_present(inputs)
+                reader.define(GraphNode(op, inputs, reader.outputs(op.output_count), proto.name))
+                return
+            for output, (op, inputs) in zip(proto.output, result.results, strict=False):
+                reader.check_present(inputs)
+                if output:
+                    reader.define(GraphNode(op, inputs, (output,), proto.name))
+        except SizeError as error:
+            raise ModelError(
+                f"model: {reader.title} needs a number: {error.message}",
+                code="onnx-open-size",
+                hints=("shapes={...} gives a size that is a number.",),
+            ) from error
+        except ModelError as error:
+            if reader.title not in error.message:
+                error.where = error.where or f"in {reader.title}"
+            raise
+        except (NotSupported, LostRegion, MemoryError):
+            raise
+        except Exception as error:
+            raise InternalError(
+                f"import: the rule of {reader.title} failed: {type(error).__name__}: {error}.",
+                code="onnx-rule",
+            ) from error
+
+    def _in_builder(self, proto: NodeProto) -> NodeProto:
+        """A node whose inputs and outputs are called as in the builder; from here on its outputs
+        are there.
+        """
+        inputs = [name and self.resolve(name) for name in proto.input]
+        outputs = [name and self._own(name) for name in proto.output]
+        self.names |= {n: own for n, own in zip(proto.output, outputs, strict=True) if n}
+        if inputs == list(proto.input) and outputs == list(proto.output):
+            return proto
+        made = NodeProto()
+        made.CopyFrom(proto)
+        made.ClearField("input")
+        made.ClearField("output")
+        made.input.extend(inputs)
+        made.output.extend(outputs)
+        return made
