@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..tir.errors import TilewrightError
@@ -17,31 +18,74 @@ class ModelFileError(ModelError, OSError):
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedNode:
-    """One node of a model that cannot be imported, and why."""
+    """One node of a model that cannot be imported, why, and what would help where that is known."""
 
     node: str
     operator: str
     domain: str
     opset: int
     reason: str
+    hint: str = ""
 
     def __str__(self) -> str:
+        return f"node '{self.node}': {self.case}"
+
+    @property
+    def case(self) -> str:
+        """What many nodes may have in common: their operator, and why they cannot be imported."""
         domain = self.domain or "ai.onnx"
-        return f"node '{self.node}': {self.operator} of {domain} opset {self.opset}: {self.reason}"
+        return f"{self.operator} of {domain} opset {self.opset}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedPart:
+    """What else of a model cannot be imported, and why. kind: "input", "initialiser", "opset", "IR
+    version"; name: of an input or initialiser, or of the domain of an opset.
+    """
+
+    kind: str
+    name: str
+    reason: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        named = f"{self.kind} '{self.name}'" if self.name else self.kind
+        return f"{named}: {self.reason}"
 
 
 class UnsupportedOperator(ModelError):
-    """A model has nodes that cannot be imported; `nodes` lists every one of them."""
+    """What of a model cannot be imported, all at once: `nodes` lists every one of those, `parts`
+    what else there is.
+    """
 
-    def __init__(self, message: str, nodes: tuple[UnsupportedNode, ...], *, code: str) -> None:
-        lines = "\n".join(f"  {node}" for node in nodes)
-        super().__init__(
-            message,
-            code=code,
-            where=f"in the model:\n{lines}",
-            hints=(
-                "export the model in the operators of ONNX itself; CONTRIBUTING.md says how "
-                "tilewright gets another operator.",
-            ),
-        )
+    def __init__(
+        self,
+        message: str,
+        nodes: tuple[UnsupportedNode, ...],
+        parts: tuple[UnsupportedPart, ...] = (),
+        *,
+        code: str,
+    ) -> None:
+        lines = "\n".join(f"  {line}" for line in (*map(str, parts), *_by_case(nodes)))
+        hints = dict.fromkeys((*(part.hint for part in parts), *(node.hint for node in nodes)))
+        told = tuple(filter(None, hints))
+        super().__init__(message, code=code, where=f"in the model:\n{lines}", hints=told)
         self.nodes = nodes
+        self.parts = parts
+
+
+_NAMED = 3  # nodes of which all have the same reason
+
+
+def _by_case(nodes: tuple[UnsupportedNode, ...]) -> Iterator[str]:
+    """A line for all nodes of one operator that have one reason, in the order of the first."""
+    cases: dict[str, list[str]] = {}
+    for node in nodes:
+        cases.setdefault(node.case, []).append(node.node)
+    for case, names in cases.items():
+        if len(names) == 1:
+            yield f"node '{names[0]}': {case}"
+            continue
+        named = ", ".join(f"'{name}'" for name in names[:_NAMED])
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield f"{len(names)} nodes: {case} (nodes {named}{more})"

@@ -173,7 +173,9 @@ def test_a_resize_to_a_number_is_refused_with_a_way_out() -> None:
     with pytest.raises(ModelError) as caught:
         import_onnx(proto, shapes=SHAPES)
     assert str(caught.value) == (
-        "ModelError: model: node 'y' (Resize) needs a number: sizes: 'batch' is decided by each "
-        "call; expected a number. [onnx-open-size]\n"
+        "UnsupportedOperator: model: 1 of 1 nodes cannot be imported. [onnx-unsupported]\n"
+        "  in the model:\n"
+        "    node 'y': Resize of ai.onnx opset 17: 'batch' is decided by each "
+        "call; expected a number\n"
         "  Hint: shapes={...} gives a size that is a number."
     )

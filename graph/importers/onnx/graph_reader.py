@@ -18,13 +18,14 @@ from onnx import FunctionProto, GraphProto, NodeProto, ValueInfoProto
 
 from ....tir.errors import InternalError
 from ....tir.sizes import SizeError
-from ...errors import ModelError, UnsupportedNode
+from ...errors import ModelError, UnsupportedNode, UnsupportedPart
 from ...ir.build import GraphBuilder
 from ...ir.ir import GraphNode, make_graph
 from ...ops.movement import Identity
 from ...types import Constant, TensorType
 from .functions import FunctionBody, FunctionKey, local_body, schema_body
 from .index_walks import IndexWalk
+from .limits import UnsupportedType
 from .nested import DEEPEST, all_graphs, reads_of
 from .node import LostRegion, NodeReader, NoRule, NotSupported, Region, node_name
 from .rules.rule import ImportRule, Several
@@ -33,12 +34,13 @@ from .symbols import Range
 from .tensors import TensorReader
 
 TITLE = 200  # characters of a model's name
+_NUMBERS = "shapes={...} gives a size that is a number."
 
 
 @dataclass(slots=True)
 class ModelReading:
     """What all graphs of a model have in common. bounds: of the values as large as data say.
-    failures: nodes that could not be imported.
+    failures: nodes that could not be imported; parts: what else could not.
     """
 
     opsets: Mapping[str, int]
@@ -46,6 +48,7 @@ class ModelReading:
     bounds: Mapping[str, Range]
     functions: Mapping[FunctionKey, FunctionProto]
     failures: list[UnsupportedNode] = field(default_factory=list)
+    parts: list[UnsupportedPart] = field(default_factory=list)
     nodes: int = 0
 
     def count_nodes(self, graph: GraphProto) -> None:
@@ -115,7 +118,8 @@ class GraphReader:
             if used.intersection(node.output):
                 self._node(node, used)
         is_model = self.outer is None and not self.is_inlined
-        if self.lost.intersection(wanted) or (is_model and self.model.failures):
+        failed = self.model.failures or self.model.parts
+        if self.lost.intersection(wanted) or (is_model and failed):
             return tuple(wanted)
         return tuple(self._output(name) for name in wanted)
 
@@ -203,8 +207,16 @@ class GraphReader:
         """Import the initialisers."""
         for tensor in self.proto.initializer:
             what, name = f"initialiser '{tensor.name}'", self._own(tensor.name)
-            self.builder.constant(name, self.model.tensors.read(tensor, what))
-            self.names[tensor.name] = name
+            try:
+                self.builder.constant(name, self.model.tensors.read(tensor, what))
+                self.names[tensor.name] = name
+            except UnsupportedType as error:
+                self.lose("initialiser", tensor.name, error)
+
+    def lose(self, kind: str, name: str, error: UnsupportedType) -> None:
+        """Note what cannot be imported, and that what reads it cannot be either."""
+        self.model.parts.append(UnsupportedPart(kind, name, f"it {error.reason}"))
+        self.lost.add(name)
 
     def _own(self, name: str) -> str:
         """What a value that this graph defines is called in the builder."""
@@ -245,11 +257,19 @@ class GraphReader:
             if not lost:
                 return
         except NotSupported as problem:
-            failure = UnsupportedNode(node_name(proto), proto.op_type, domain, opset, str(problem))
-            self.model.failures.append(failure)
+            self._fail(proto, domain, opset, str(problem), problem.hint)
+        except SizeError as error:
+            reason = error.message.removeprefix("sizes: ").rstrip(".")
+            self._fail(proto, domain, opset, reason, _NUMBERS)
+        except UnsupportedType as error:
+            self._fail(proto, domain, opset, str(error))
         except LostRegion:
             pass
         self.lost.update(filter(None, proto.output))
+
+    def _fail(self, proto: NodeProto, domain: str, opset: int, reason: str, hint: str = "") -> None:
+        failure = UnsupportedNode(node_name(proto), proto.op_type, domain, opset, reason, hint)
+        self.model.failures.append(failure)
 
     def _read(self, proto: NodeProto, opset: int, used: set[str], lost: bool) -> None:
         """Import one node by its rule, or else as the function that it is. lost: only see whether
@@ -332,17 +352,11 @@ class GraphReader:
                 reader.check_present(inputs)
                 if output:
                     reader.define(GraphNode(op, inputs, (output,), proto.name))
-        except SizeError as error:
-            raise ModelError(
-                f"model: {reader.title} needs a number: {error.message}",
-                code="onnx-open-size",
-                hints=("shapes={...} gives a size that is a number.",),
-            ) from error
+        except (SizeError, UnsupportedType, NotSupported, LostRegion, MemoryError):
+            raise
         except ModelError as error:
             if reader.title not in error.message:
                 error.where = error.where or f"in {reader.title}"
-            raise
-        except (NotSupported, LostRegion, MemoryError):
             raise
         except Exception as error:
             raise InternalError(

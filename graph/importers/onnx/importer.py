@@ -1,5 +1,6 @@
-"""Import an ONNX model, opset 7 to the newest that the onnx package knows, into a Graph.
+"""Import an ONNX model of any opset that the onnx package knows into a Graph.
 
+Rules know operators from opset 7 on; ONNX's own converter brings an older model there first.
 The model is not trusted: sizes are compared with limits before memory is allocated, external data
 is read from the model's folder only, and whatever is wrong is a ModelError.
 """
@@ -7,7 +8,8 @@ is read from the model's folder only, and whatever is wrong is a ModelError.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import onnx
@@ -17,18 +19,23 @@ from onnx import GraphProto, ModelProto
 from ....runtime.files.regular_file import open_regular
 from ....tir.sizes import dims_in
 from ...assumed_sizes import telling_assumed
-from ...errors import ModelError, ModelFileError, UnsupportedOperator
+from ...errors import (
+    ModelError,
+    ModelFileError,
+    UnsupportedOperator,
+    UnsupportedPart,
+)
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph
 from .bounds import data_bounds
 from .functions import local_functions
 from .graph_reader import TITLE, GraphReader, ModelReading
-from .limits import ImportLimits, checked_type
+from .limits import ImportLimits, UnsupportedType, checked_type
 from .nested import all_graphs
+from .old_opsets import OLDEST, CannotConvert, converted
 from .symbols import Shapes, declared_input, resolve
 from .tensors import TensorReader
 
-OLDEST_OPSET = 7
 Source = str | os.PathLike[str] | bytes | ModelProto
 
 
@@ -108,37 +115,89 @@ def _import_model(proto: ModelProto, tensors: TensorReader, shapes: Shapes | Non
     """The whole model."""
     if not proto.HasField("graph"):
         raise ModelError("model: it has no graph.", code="onnx-graph")
+    proto = _converted(proto)
     opsets = {item.domain or "ai.onnx": item.version for item in proto.opset_import}
     bounds, shapes = data_bounds(proto.graph, shapes)
     model = ModelReading(opsets, tensors, bounds, local_functions(proto))
     _check_header(proto.graph, model)
+    model.parts.extend(_newer(proto, opsets))
     # nobody calls a model by its name: a long one is cut
     builder = GraphBuilder((proto.graph.name or "model")[:TITLE])
     reader = GraphReader(proto.graph, model, builder)
     reader.constants()
-    declared = [declared_input(item) for item in proto.graph.input if item.name not in reader.names]
+    declared = []
+    for item in proto.graph.input:
+        if item.name in reader.names or item.name in reader.lost:
+            continue  # an initialiser
+        try:
+            declared.append(declared_input(item))
+        except UnsupportedType as error:
+            reader.lose("input", item.name, error)
     names = [item.name for item in declared]
     if len(set(names)) != len(names):
         raise ModelError(f"model: inputs are {names}; expected distinct names.", code="onnx-inputs")
     resolved = resolve(declared, shapes)
     with telling_assumed(dims_in(size for shape in resolved.values() for size in shape)):
         for item in declared:
-            type_ = checked_type(
-                f"input '{item.name}'", item.dtype, resolved[item.name], tensors.limits
-            )
+            shape = resolved[item.name]
+            try:
+                type_ = checked_type(f"input '{item.name}'", item.dtype, shape, tensors.limits)
+            except UnsupportedType as error:
+                reader.lose("input", item.name, error)
+                continue
             builder.input(item.name, type_)
             reader.names[item.name] = item.name
         outputs = reader.nodes()
     return _finished(reader, outputs)
 
 
+def _opset(proto: ModelProto) -> int | None:
+    """The version of ONNX's own operators; None where a model says none."""
+    own = [item.version for item in proto.opset_import if item.domain in ("", "ai.onnx")]
+    return own[0] if own else None
+
+
+def _converted(proto: ModelProto) -> ModelProto:
+    """A model of an opset that rules know, or of a newer one. Raises: ModelError."""
+    opset, notes = _opset(proto), tuple[str, ...]()
+    if opset is not None and opset >= OLDEST:
+        return proto
+    if opset is None and all(node.domain not in ("", "ai.onnx") for node in proto.graph.node):
+        return proto
+    if opset is not None:
+        try:
+            return converted(proto)
+        except CannotConvert as problem:
+            notes = (f"{problem}.",)
+    raise ModelError(
+        f"model: opset of ai.onnx is {'none' if opset is None else opset}; expected "
+        f"{OLDEST} to {onnx.defs.onnx_opset_version()}.",
+        code="onnx-opset",
+        notes=notes,
+        hints=("export it again: opset 17 is read by most systems.",),
+    )
+
+
+def _newer(proto: ModelProto, opsets: Mapping[str, int]) -> Iterator[UnsupportedPart]:
+    """Versions of a model that nobody knew when the onnx package was written."""
+    hint = "a newer onnx package knows newer versions, and tilewright what it has rules for."
+    newest = onnx.defs.onnx_opset_version()
+    if opsets.get("ai.onnx", 0) > newest:
+        reason = f"it is {opsets['ai.onnx']}; expected at most {newest}"
+        yield UnsupportedPart("opset", "ai.onnx", reason, hint)
+    if proto.ir_version > onnx.IR_VERSION:
+        reason = f"it is {proto.ir_version}; expected at most {int(onnx.IR_VERSION)}"
+        yield UnsupportedPart("IR version", "", reason, hint)
+
+
 def _finished(reader: GraphReader, outputs: tuple[str, ...]) -> Graph:
     """The graph of a model whose nodes were read. Raises: UnsupportedOperator, ModelError."""
     model, builder, proto = reader.model, reader.builder, reader.proto
-    if model.failures:
+    if model.failures or model.parts:
         raise UnsupportedOperator(
-            f"model: {len(model.failures)} of {_count(proto)} nodes cannot be imported.",
+            f"model: {_told(model, _count(proto))} cannot be imported.",
             tuple(model.failures),
+            tuple(model.parts),
             code="onnx-unsupported",
         )
     if not outputs or len(set(outputs)) != len(outputs):
@@ -149,20 +208,17 @@ def _finished(reader: GraphReader, outputs: tuple[str, ...]) -> Graph:
     return builder.finish(outputs)
 
 
+def _told(model: ModelReading, nodes: int) -> str:
+    """What cannot be imported, in numbers."""
+    kinds = Counter(part.kind for part in model.parts)
+    parts = [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items()]
+    if model.failures:
+        parts.append(f"{len(model.failures)} of {nodes} nodes")
+    return ", ".join(parts)
+
+
 def _check_header(graph: GraphProto, model: ModelReading) -> None:
-    newest, limits = onnx.defs.onnx_opset_version(), model.tensors.limits
-    opset = model.opsets.get("ai.onnx")
-    if opset is None or not OLDEST_OPSET <= opset <= newest:
-        got = "none" if opset is None else str(opset)
-        raise ModelError(
-            f"model: opset of ai.onnx is {got}; expected {OLDEST_OPSET} to {newest}.",
-            code="onnx-opset",
-            hints=(
-                "onnx.version_converter.convert_version(model, 17) gives an old model opset "
-                "17; "
-                "a newer onnx package knows newer opsets.",
-            ),
-        )
+    limits = model.tensors.limits
     for text in (graph.name, *_texts(graph)):
         if type(text) is not str:  # protobuf gives bytes for what is not UTF-8
             raise ModelError(f"model: the name {text!r} is not UTF-8 text.", code="onnx-text")

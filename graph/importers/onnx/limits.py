@@ -30,6 +30,16 @@ def _memory() -> int:
     return min(_MOST, process_memory())
 
 
+class UnsupportedType(Exception):
+    """A value has a type that cannot be imported; all are collected. what: the value; reason: what
+    is said of it.
+    """
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(f"{what} {reason}")
+        self.reason = reason
+
+
 @dataclass(frozen=True, slots=True)
 class ImportLimits:
     """Upper bounds; all but the numbers of nodes, dimensions and characters are in bytes."""
@@ -79,13 +89,12 @@ class Account:
 def checked_type(what: str, dtype: str, shape: Shape, limits: ImportLimits) -> TensorType:
     """The type of `what`.
 
-    Raises: ModelError for an unknown element type, a negative size, or a limit exceeded.
+    Raises: UnsupportedType for an unknown element type, ModelError for a negative size, or a limit
+    exceeded.
     """
     if dtype not in _ELEMENTS:
-        raise ModelError(
-            f"model: {what} has element type {dtype}; expected one of {', '.join(_ELEMENTS)}.",
-            code="model-dtype",
-        )
+        known = ", ".join(_ELEMENTS)
+        raise UnsupportedType(what, f"has element type {dtype}; expected one of {known}")
     if len(shape) > limits.rank:
         raise ModelError(
             f"model: {what} has {len(shape)} dimensions; expected at most {limits.rank}.",

@@ -41,7 +41,13 @@ KINDS = {
 
 
 class NotSupported(Exception):
-    """A node is valid ONNX, but no core operator says what it means; all are collected."""
+    """A node is valid ONNX, but no core operator says what it means; all are collected. hint: what
+    would help.
+    """
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.hint = hint
 
 
 class NoRule(NotSupported):

@@ -16,6 +16,7 @@ from ....tir.sizes import AnySize, Size, size_of
 from ...assumed_sizes import assumed_size
 from ...errors import ModelError
 from ...types import Shape, SymbolicSize
+from .limits import UnsupportedType
 from .tensors import dtype_name
 
 Range = tuple[int, int, int]  # the least, the usual and the largest size
@@ -42,9 +43,9 @@ def unnamed(name: str, axis: int) -> SymbolicSize:
 
 
 def declared_input(item: ValueInfoProto) -> Declared:
-    """An input as a model declares it. Raises: ModelError for what is no tensor."""
+    """An input as a model declares it. Raises: UnsupportedType for what is no tensor."""
     if not item.type.HasField("tensor_type"):
-        raise ModelError(f"model: input '{item.name}' is not a tensor.", code="onnx-input-kind")
+        raise UnsupportedType(f"input '{item.name}'", "is not a tensor")
     tensor = item.type.tensor_type
     if not tensor.HasField("shape"):
         return Declared(item.name, dtype_name(tensor.elem_type), None)

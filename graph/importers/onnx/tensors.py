@@ -1,7 +1,8 @@
 """Read ONNX tensors: from the model itself, or from files beside it, which are opened with care.
 
 A file named by a model must be a regular file with one name, inside the model's folder, reached
-through no link; the bytes read are those that the tensor's type asks for, no more.
+through no link but those of Hugging Face's cache; the bytes read are those that the tensor's type
+asks for, no more.
 """
 
 from __future__ import annotations
@@ -132,7 +133,9 @@ def _whole(text: str, key: str, what: str) -> int:
 
 @contextmanager
 def _opened(folder: Path, location: str, what: str) -> Iterator[int]:
-    """A descriptor of `location` below `folder`, opened part by part, no link followed."""
+    """A descriptor of `location` below `folder`, opened part by part, no link followed but one of
+    Hugging Face's cache.
+    """
     parts = location.split("/")
     if not location or "\0" in location or "\\" in location or {"", ".", ".."} & set(parts):
         raise ModelFileError(
@@ -140,6 +143,8 @@ def _opened(folder: Path, location: str, what: str) -> Iterator[int]:
             "folder.",
             code="external-path",
         )
+    if (blob := _blob(folder / location)) is not None:
+        folder, parts = blob.parent, [blob.name]
     current = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for number, part in enumerate(parts):
@@ -170,6 +175,20 @@ def _opened(folder: Path, location: str, what: str) -> Iterator[int]:
         ) from error
     finally:
         os.close(current)
+
+
+def _blob(path: Path) -> Path | None:
+    """What a link in Hugging Face's cache leads to: a file of snapshots/REVISION is one to a file
+    of the folder blobs beside snapshots. None for every other path.
+    """
+    if not path.is_symlink():
+        return None
+    folder = path.parent.resolve()
+    target = Path(os.path.normpath(folder / path.readlink()))
+    revision = next((f for f in (folder, *folder.parents) if f.parent.name == "snapshots"), None)
+    if revision is None or target.parent != revision.parent.parent / "blobs":
+        return None
+    return target
 
 
 def _read_at(descriptor: int, offset: int, length: int) -> Array:

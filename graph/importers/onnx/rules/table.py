@@ -28,6 +28,10 @@ def _merged() -> dict[str, ImportRule]:
 
 
 RULES: dict[str, ImportRule] = _merged()
+_OTHER_OPERATORS = (
+    "export the model in the operators of ONNX itself; CONTRIBUTING.md says how tilewright gets "
+    "another operator."
+)
 
 
 def rule_name(proto: NodeProto) -> str:
@@ -41,7 +45,7 @@ def find_rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[ImportRule,
     that somebody reads. Raises: NoRule, NotSupported when it does not know the node.
     """
     if rule_name(proto) not in RULES:
-        raise NoRule("there is no such core operator")
+        raise NoRule("there is no such core operator", _OTHER_OPERATORS)
     rule = RULES[rule_name(proto)]
     try:
         version = onnx.defs.get_schema(proto.op_type, opset, proto.domain).since_version

@@ -84,6 +84,28 @@ def test_every_way_out_of_the_folder_is_refused(folder: Path, golden: Golden) ->
     golden("errors/onnx_external.txt", "\n".join(texts))
 
 
+@pytest.mark.parametrize("place", ["", "onnx"])
+def test_the_links_of_hugging_faces_cache_are_followed(tmp_path: Path, place: str) -> None:
+    """A snapshot holds links to the files of all of them."""
+    root = tmp_path / "models--somebody--something"
+    snapshot, blobs = root / "snapshots" / "1a2b3c" / place, root / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    (blobs / "77aa").write_bytes(VALUES.tobytes())
+    onnx.save(external_model(location="m.onnx_data"), blobs / "55bb")
+    (tmp_path / "secret.bin").write_bytes(VALUES.tobytes())
+    up = Path(os.path.relpath(root, snapshot))
+    (snapshot / "m.onnx").symlink_to(up / "blobs" / "55bb")
+    (snapshot / "m.onnx_data").symlink_to(up / "blobs" / "77aa")
+    read = import_onnx(snapshot / "m.onnx").constants["w"]
+    np.testing.assert_array_equal(read, VALUES)
+    for elsewhere in (up.parent / "secret.bin", up / "blobs" / ".." / ".." / "secret.bin"):
+        (snapshot / "m.onnx_data").unlink()
+        (snapshot / "m.onnx_data").symlink_to(elsewhere)
+        with pytest.raises(ModelFileError, match=r"links are not followed"):
+            import_onnx(snapshot / "m.onnx")
+
+
 def test_bytes_of_a_model_have_no_folder() -> None:
     with pytest.raises(ModelFileError) as caught:
         import_onnx(external_model(location="w.bin").SerializeToString())
