@@ -65,11 +65,10 @@ class UnsupportedOperator(ModelError):
         parts: tuple[UnsupportedPart, ...] = (),
         *,
         code: str,
+        hints: tuple[str, ...] = (),
     ) -> None:
         lines = "\n".join(f"  {line}" for line in (*map(str, parts), *_by_case(nodes)))
-        hints = dict.fromkeys((*(part.hint for part in parts), *(node.hint for node in nodes)))
-        told = tuple(filter(None, hints))
-        super().__init__(message, code=code, where=f"in the model:\n{lines}", hints=told)
+        super().__init__(message, code=code, where=f"in the model:\n{lines}", hints=hints)
         self.nodes = nodes
         self.parts = parts
 

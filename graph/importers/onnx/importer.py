@@ -199,6 +199,7 @@ def _finished(reader: GraphReader, outputs: tuple[str, ...]) -> Graph:
             tuple(model.failures),
             tuple(model.parts),
             code="onnx-unsupported",
+            hints=_hints(model),
         )
     if not outputs or len(set(outputs)) != len(outputs):
         raise ModelError(
@@ -215,6 +216,12 @@ def _told(model: ModelReading, nodes: int) -> str:
     if model.failures:
         parts.append(f"{len(model.failures)} of {nodes} nodes")
     return ", ".join(parts)
+
+
+def _hints(model: ModelReading) -> tuple[str, ...]:
+    """What would help, each once."""
+    given = (*(part.hint for part in model.parts), *(node.hint for node in model.failures))
+    return tuple(filter(None, dict.fromkeys(given)))
 
 
 def _check_header(graph: GraphProto, model: ModelReading) -> None:
