@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -73,6 +74,24 @@ def _keep_bytecode() -> None:
     """
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ["PYTHONPYCACHEPREFIX"] = _folder_of_this_run("bytecode")
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks choose
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the cases of a test that is marked `sampled(n)`, leave each n-th one, from the first on,
+    to the default run, and call the others slow. Goldens are always written of all.
+    """
+    if config.getoption("--update-golden"):
+        return
+    counts: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark is None:
+            continue
+        test = item.nodeid.partition("[")[0]
+        if counts[test] % mark.args[0]:
+            item.add_marker("slow")
+        counts[test] += 1
 
 
 def pytest_collection_finish() -> None:

@@ -19,6 +19,8 @@ from tilewright.tir.parsing.parser import parse
 
 from ..isas import HERE
 
+pytestmark = pytest.mark.sampled(2)
+
 pytestmark = [pytest.mark.needs_cc, pytest.mark.isa]
 
 ROWS, WIDTH = 50, 37

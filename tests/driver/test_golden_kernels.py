@@ -31,6 +31,8 @@ from tilewright.tir.visit import walk
 from ..codegen.c.emulated import need_emulator, run_emulated
 from .golden_kernels import GOLDEN, Arrays
 
+pytestmark = pytest.mark.sampled(3)
+
 COMPILERS = ("gcc", "clang")
 FUSED = ("avx2", "avx512", "neon")
 ANYWHERE = [name for name, kernel in GOLDEN.items() if not kernel.feature]

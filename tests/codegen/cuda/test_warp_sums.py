@@ -27,6 +27,8 @@ from tilewright.tir.te import te
 
 from ...schedule.grids import Steps, products_of_warps
 
+pytestmark = pytest.mark.sampled(4)
+
 A100 = Target.parse("cuda:sm_80")
 
 

@@ -27,6 +27,8 @@ from tilewright.tir.te.tensor import Tensor
 from ...schedule.programs import assert_replays, integers
 from ...schedule.rule_checks import Answered
 
+pytestmark = pytest.mark.sampled(3)
+
 A100 = Target.parse("cuda:sm_80")
 
 

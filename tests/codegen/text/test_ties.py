@@ -25,6 +25,8 @@ from ...driver.golden_kernels import GOLDEN
 from ...driver.kernels import KERNELS
 from ...schedule.grids import products_of_warps
 
+pytestmark = pytest.mark.sampled(3)
+
 AVX2 = Target.parse("c:avx2")
 H100 = Target.parse("cuda:sm_90a")
 

@@ -37,6 +37,8 @@ from tilewright.tir.target.target import Target
 
 from ...schedule.rule_checks import Answered, check
 
+pytestmark = pytest.mark.sampled(3)
+
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 PLAIN = Conv(pads=(1, 1, 1, 1), layout="NHWC")
 

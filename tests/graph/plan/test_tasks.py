@@ -24,6 +24,8 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.target.target import Target
 from tilewright.tir.text.canonical import workload_key
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @dataclass
 class Drawn:

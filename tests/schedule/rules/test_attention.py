@@ -19,6 +19,8 @@ from tilewright.tir.te import te
 
 from ..rule_checks import Answered, check
 
+pytestmark = pytest.mark.sampled(4)
+
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 
 

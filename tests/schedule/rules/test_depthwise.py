@@ -23,6 +23,8 @@ from tilewright.tir.te import te
 
 from .test_rules import TARGETS, check
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def depthwise(
     height: int, width: int, channels: int, *, stride: int = 1, kernel: int = 3, pad: int = -1

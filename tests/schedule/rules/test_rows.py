@@ -24,6 +24,8 @@ from ..programs import farthest, matmul, moments
 from ..rule_checks import check
 from .test_rules import TARGETS, softmax
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def layer_norm(*shape: int, axes: int = 1) -> PrimFunc:
     """(X - mean) / sqrt(variance + 0.5) * G, over the last `axes` axes, which the means keep."""

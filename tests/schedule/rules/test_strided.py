@@ -22,6 +22,8 @@ from tilewright.tir.work.work import points_of
 
 from ..rule_checks import check
 
+pytestmark = pytest.mark.sampled(3)
+
 TARGETS = ("c:scalar", "c:avx2", "c:avx512", "c:neon")
 
 

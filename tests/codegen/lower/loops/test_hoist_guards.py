@@ -25,6 +25,8 @@ from tilewright.tir.te import te
 from tilewright.tir.verify.verify import Stage, verify
 from tilewright.tir.work.work import operations
 
+pytestmark = pytest.mark.sampled(3)
+
 Condition = Callable[[Expr, Expr], Expr]
 
 

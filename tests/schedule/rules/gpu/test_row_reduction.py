@@ -24,6 +24,8 @@ from ...programs import farthest
 from ...rule_checks import Answered, check
 from .test_rules import softmax, sums
 
+pytestmark = pytest.mark.sampled(3)
+
 A100 = Target.parse("cuda:sm_80")
 
 

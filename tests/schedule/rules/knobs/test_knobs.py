@@ -21,6 +21,8 @@ from ....driver.kernels import KERNELS
 from ... import programs
 from ...rule_checks import Answered, check
 
+pytestmark = pytest.mark.sampled(3)
+
 TARGETS = [replace(Target.parse(name), threads=2) for name in ("c:avx512+vnni", "c:avx2")]
 
 

@@ -21,6 +21,8 @@ from tilewright.tir.te import te
 
 from ...programs import assert_meaning_kept, assert_replays
 
+pytestmark = pytest.mark.sampled(3)
+
 VNNI = Target.parse("c:avx512+vnni")
 BF16 = Target.parse("c:avx512+bf16")
 WORDS = ("int16", "int16", "int32")

@@ -22,6 +22,8 @@ from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.regions.loop import Loop
 from tilewright.graph.types import Array
 
+pytestmark = pytest.mark.sampled(4)
+
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 FUNCTIONS = {"LSTM": 3, "GRU": 2, "RNN": 1}
 NAMES = {
