@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, helper
+from onnx.shape_inference import InferenceError
 
 from ....tir.sizes import AnySize
 from ...types import TensorType
@@ -41,10 +42,17 @@ def local_body(
     proto: NodeProto, functions: Mapping[FunctionKey, FunctionProto]
 ) -> FunctionBody | None:
     """The body of a function of the model; None where the node calls none."""
-    found = functions.get((_domain(proto.domain), proto.op_type, proto.overload))
+    found = functions.get(_key(proto))
     if found is None:
         return None
     return _bound(proto, found, {a.name: a for a in found.attribute_proto})
+
+
+def is_function(
+    proto: NodeProto, opset: int, functions: Mapping[FunctionKey, FunctionProto]
+) -> bool:
+    """Whether a node calls a function of the model, or one that ONNX defines."""
+    return _key(proto) in functions or _has_body(_schema(proto, opset))
 
 
 def schema_body(
@@ -52,15 +60,13 @@ def schema_body(
 ) -> FunctionBody | None:
     """The body that ONNX gives for an operator of its own; None where it gives none.
 
-    types: of the inputs, None for one that is left out. Raises: NotSupported where the operator has
-    no such attribute.
+    types: of the inputs, None for one that is left out. Raises: NotSupported where the node does
+    not fit its operator.
     """
-    try:
-        schema = onnx.defs.get_schema(proto.op_type, opset, proto.domain)
-    except onnx.defs.SchemaError:
+    schema = _schema(proto, opset)
+    if not _has_body(schema):
         return None
-    if unknown := sorted(set(attribute_names(proto)) - set(schema.attributes)):
-        raise NotSupported(f"attribute '{unknown[0]}' is not known")
+    _check_call(schema, proto, types)
     data = _fixed_body(schema, opset) or _typed_body(schema, opset, proto, types)
     if not data:
         return None
@@ -74,11 +80,47 @@ def schema_body(
     return _bound(proto, function, defaults)
 
 
+def _key(proto: NodeProto) -> FunctionKey:
+    return _domain(proto.domain), proto.op_type, proto.overload
+
+
 def _domain(domain: str) -> str:
     return domain or "ai.onnx"
 
 
 # onnx's own types know nothing of a schema's functions
+def _schema(proto: NodeProto, opset: int) -> Any:
+    try:
+        return onnx.defs.get_schema(proto.op_type, opset, proto.domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def _has_body(schema: Any) -> bool:
+    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+
+
+def _check_call(schema: Any, proto: NodeProto, types: Sequence[TensorType | None]) -> None:
+    """Refuse a node that lacks what its operator needs: onnx's C++ takes it on trust, and ends the
+    process where it is not there.
+    """
+    given = attribute_names(proto)
+    if unknown := sorted(set(given) - set(schema.attributes)):
+        raise NotSupported(f"attribute '{unknown[0]}' is not known")
+    for name, known in schema.attributes.items():
+        if known.required and name not in given:
+            raise NotSupported(f"it lacks attribute '{name}'")
+        if name in given and given[name].type != known.type.value:
+            raise NotSupported(f"attribute '{name}' is not of kind {known.type.name.lower()}")
+    if not schema.min_input <= len(types) <= schema.max_input:
+        raise NotSupported(
+            f"it has {len(types)} inputs; expected {schema.min_input} to {schema.max_input}"
+        )
+    for formal, type_ in zip(schema.inputs, types, strict=False):
+        if type_ is None and formal.option == onnx.defs.OpSchema.FormalParameterOption.Single:
+            raise NotSupported(f"it lacks its input {formal.name}")
+
+
 def _fixed_body(schema: Any, opset: int) -> bytes:
     if not schema.has_function:
         return b""
@@ -94,7 +136,12 @@ def _typed_body(
     version = _nearest(schema.context_dependent_function_opset_versions, opset)
     protos = [_type_proto(type_).SerializeToString() for type_ in types]
     data = proto.SerializeToString()
-    return bytes(schema.get_context_dependent_function_with_opset_version(version, data, protos))
+    build = schema.get_context_dependent_function_with_opset_version
+    try:
+        return bytes(build(version, data, protos))
+    except (InferenceError, RuntimeError, ValueError) as error:
+        first = str(error).partition("\n")[0]
+        raise NotSupported(f"onnx cannot spell it out: {first[:200]}") from error
 
 
 def _nearest(versions: Sequence[int], opset: int) -> int:

@@ -23,7 +23,7 @@ from ...ir.build import GraphBuilder
 from ...ir.ir import GraphNode, make_graph
 from ...ops.movement import Identity
 from ...types import Constant, TensorType
-from .functions import FunctionBody, FunctionKey, local_body, schema_body
+from .functions import FunctionBody, FunctionKey, is_function, local_body, schema_body
 from .index_walks import IndexWalk
 from .limits import UnsupportedType
 from .nested import DEEPEST, all_graphs, reads_of
@@ -280,22 +280,22 @@ class GraphReader:
         try:
             rule, version = find_rule(proto, opset, used)
         except NoRule:
-            body = self._body(proto, opset, lost)
-            if body is None:
-                raise
-            if not lost:
+            body = None if lost else self._body(proto, opset)
+            if body is not None:
                 self._expand(proto, body, used)
+            elif not (lost and is_function(proto, opset, self.model.functions)):
+                raise
             return
         if not lost:
             self._build(proto, rule, version)
 
-    def _body(self, proto: NodeProto, opset: int, lost: bool) -> FunctionBody | None:
-        """What a node is in others. lost: of its inputs, one has no type."""
+    def _body(self, proto: NodeProto, opset: int) -> FunctionBody | None:
+        """What a node is in others, all of whose inputs are known."""
         body = local_body(proto, self.model.functions)
         if body is not None:
             return body
         types = self.builder.types
-        given = [None if lost or not n else types.get(self.resolve(n)) for n in proto.input]
+        given = [types[self.resolve(name)] if name else None for name in proto.input]
         return schema_body(proto, opset, given)
 
     def _expand(self, proto: NodeProto, body: FunctionBody, used: set[str]) -> None:
@@ -310,7 +310,7 @@ class GraphReader:
         graph = GraphProto(name=proto.op_type, node=body.nodes, output=outputs)
         self.model.count_nodes(graph)
         inner = GraphReader(graph, self.model, self.builder, caller=self)
-        inner.opsets = body.opsets
+        inner.opsets = {**self.opsets, **body.opsets}
         inner.functions = (*self.functions, proto.op_type)
         if len(inner.functions) > DEEPEST:
             raise ModelError(

@@ -184,3 +184,27 @@ def test_functions_without_end_are_refused() -> None:
     most = ImportLimits(nodes=1000)
     text = refusal(model([call("F0", "x", "y")], [*doubling, last]), limits=most)
     assert "nodes; expected at most 1000. [onnx-nodes]" in text
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (
+            helper.make_node("LayerNormalization", ["x"], ["y", "m"]),
+            "has 1 inputs; expected 2 to 3",
+        ),
+        (helper.make_node("LayerNormalization", ["x", ""], ["y", "m"]), "lacks its input Scale"),
+        (
+            helper.make_node("CenterCropPad", ["x", "x"], ["y"], axes=1),
+            "'axes' is not of kind ints",
+        ),
+        (helper.make_node("Shrink", ["x"], ["y"], lambd="a"), "'lambd' is not of kind float"),
+        (helper.make_node("GroupNormalization", ["x", "x", "x"], ["y"]), "lacks attribute 'num_gr"),
+    ],
+)
+def test_a_call_that_does_not_fit_its_operator_never_reaches_onnx(
+    made: NodeProto, why: str
+) -> None:
+    """Which would end the process."""
+    made_of = model([made], [], outputs=" ".join(made.output), opset=21)
+    assert why in refusal(made_of, UnsupportedOperator)
