@@ -5,7 +5,7 @@ What is needed to make one (ONNX, graph and proof libraries) is imported only th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -21,7 +21,7 @@ from ..runtime.model.interface import Interface
 from ..tir.target.target import Target
 from ..tir.text.size import bytes_text
 from .assumed_sizes import telling_assumed
-from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
+from .engine_cache import constants_digest, engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
 from .options import BuildOptions, Shapes, Verify, check_options
 from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
@@ -44,6 +44,7 @@ def compile(
     target: Target | str | None = None,
     *,
     shapes: Shapes | None = None,
+    constants: Mapping[str, object] | None = None,
     specialise: Sequence[NamedSizes] | int = (),
     precision: str = "float32",
     effort: str = "default",
@@ -66,7 +67,8 @@ def compile(
     model: the path or the bytes of an ONNX file, a ModelProto, or a Graph; what it has in float16
     is stored so and computed in float32. shapes: sizes that it leaves open, by input {"x": (1, 3,
     224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the
-    largest of a run; bounds of others are assumed, and `explain` says which. specialise: sizes that
+    largest of a run; bounds of others are assumed, and `explain` says which. constants: values of
+    inputs, {"axes": [1]}, which are none from then on. specialise: sizes that
     come often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
     weights; 4: the four most frequent sizes get one, made in the background while runs go on.
     schedules: a source of schedules and times, or a function of (func, target); require_tuned:
@@ -87,7 +89,15 @@ def compile(
     check_options(precision=precision, effort=effort, deterministic=deterministic)
     check_options(verify=verify, calibration=calibration)
     options = BuildOptions(
-        shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
+        shapes,
+        schedules,
+        require_tuned,
+        passes,
+        max_contexts,
+        strict,
+        verify,
+        tolerance,
+        constants,
     )
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
@@ -162,10 +172,13 @@ class _Job:
         own = options.schedules is not None or options.passes is not None
         if not self.cache or own or options.require_tuned:
             return None
-        digest = model_digest(self.model)
+        digest, constants = model_digest(self.model), constants_digest(options.constants or {})
+        if digest is None or constants is None:
+            return None
         plain = {name: getattr(options, name) for name in ("strict", "verify", "tolerance")}
-        values = {"shapes": dict(options.shapes or {}), "variants": variants, **plain}
-        return None if digest is None else engine_key(digest, self.target, values)
+        shapes = dict(options.shapes or {})
+        values = {"shapes": shapes, "constants": constants, "variants": variants, **plain}
+        return engine_key(digest, self.target, values)
 
 
 def _closed(model: object, sizes: NamedSizes) -> object:

@@ -29,7 +29,7 @@ from .assumed_sizes import telling_assumed
 from .errors import ModelError
 from .importers.onnx.importer import import_onnx
 from .ir.ir import Graph
-from .options import BuildOptions, Shapes
+from .options import BuildOptions
 from .plan.explain import explain
 from .plan.plan import Planned, apart, closer, divisible, plan_model, rounding_more
 from .plan.reference_program import reference_model
@@ -64,7 +64,7 @@ def compile_model(
     """What `compile` does where no engine is kept; `tell` is called with the name of each stage."""
     tell("import")
     clock = Clock()
-    imported = _imported(model, options.shapes)
+    imported = _imported(model, options)
     clock.lap("import")
     with telling_assumed(imported.dims):
         return _compiled(imported, target, options, clock, tell)
@@ -112,13 +112,19 @@ def _compiled(
     return _within_tolerance(job, made)
 
 
-def _imported(model: object, shapes: Shapes | None) -> Graph:
+def _imported(model: object, options: BuildOptions) -> Graph:
     if isinstance(model, Graph):
+        if options.constants:
+            raise ModelError(
+                f"compile: constants has {list(options.constants)}, and the model is a Graph; "
+                "expected an ONNX model, whose inputs they are.",
+                code="constants-graph",
+            )
         return model
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith((".pt2", ".pt")):
         kind = f"the file '{os.fspath(model)}'"
     elif isinstance(model, str | os.PathLike | bytes | ModelProto):
-        return import_onnx(model, shapes=shapes)
+        return import_onnx(model, shapes=options.shapes, constants=options.constants)
     else:
         kind = f"a {type(model).__name__}"
     raise ModelError(

@@ -21,6 +21,8 @@ from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
+import numpy as np
+
 from ..driver.backends.table import backend_of, read_code
 from ..runtime.engine.engine import Engine
 from ..runtime.engine.format import EngineFileError
@@ -54,6 +56,21 @@ def model_digest(model: object) -> str | None:
         return None
     data: bytes = serialize(deterministic=True)
     return _digest([data], lambda: data)
+
+
+def constants_digest(constants: Mapping[str, object]) -> dict[str, str] | None:
+    """What identifies the values of inputs; None where one is no array of numbers."""
+    found = {}
+    for name, value in constants.items():
+        try:
+            array = np.asarray(value)
+        except ValueError:  # lists of different lengths
+            return None
+        if array.dtype.kind not in "biuf":
+            return None
+        data = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+        found[name] = f"{array.dtype.str}{list(array.shape)} {data}"
+    return found
 
 
 def engine_key(digest: str, target: Target, options: Mapping[str, object]) -> str:

@@ -35,15 +35,21 @@ class BuildOptions:
     strict: bool = False
     verify: Verify = "all"
     tolerance: float | None = None
+    constants: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that no build has. Raises: ShapesError, OptionError."""
         check_shapes(self.shapes)
+        check_constants(self.constants)
         check_tolerance(self.tolerance, self.strict)
 
 
 class ShapesError(ModelError, TypeError):
     """The shapes of a compile are no mapping."""
+
+
+class ConstantsError(ModelError, TypeError):
+    """The constants of a compile are no mapping."""
 
 
 class OptionError(ModelError):
@@ -115,4 +121,14 @@ def check_shapes(shapes: object) -> None:
             f"compile: shapes is {shapes!r}; expected a dict from inputs or symbols to sizes.",
             code="compile-shapes",
             hints=('shapes={"input": (1, 3, 224, 224)} or shapes={"batch": 1}.',),
+        )
+
+
+def check_constants(constants: object) -> None:
+    """Refuse what maps no names to values. Raises: ConstantsError."""
+    if constants is not None and not isinstance(constants, Mapping):
+        raise ConstantsError(
+            f"compile: constants is {constants!r}; expected a dict from inputs to their values.",
+            code="compile-constants",
+            hints=('constants={"axes": [1]}.',),
         )

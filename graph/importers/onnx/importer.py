@@ -29,6 +29,7 @@ from ...ir.build import GraphBuilder
 from ...ir.ir import Graph
 from .bounds import data_bounds
 from .functions import local_functions
+from .given import given_constants
 from .graph_reader import TITLE, GraphReader, ModelReading
 from .limits import ImportLimits, UnsupportedType, checked_type
 from .nested import all_graphs
@@ -40,19 +41,24 @@ Source = str | os.PathLike[str] | bytes | ModelProto
 
 
 def import_onnx(
-    model: Source, *, shapes: Shapes | None = None, limits: ImportLimits | None = None
+    model: Source,
+    *,
+    shapes: Shapes | None = None,
+    constants: Mapping[str, object] | None = None,
+    limits: ImportLimits | None = None,
 ) -> Graph:
     """The Graph of an ONNX model.
 
     model: a path, the bytes of a file, or a ModelProto; external data needs a path.
     shapes: sizes that the model leaves open, by input {"x": (1, 3, 224, 224)} or by symbol
-    {"batch": 1}; bounds are assumed for the others.
+    {"batch": 1}; bounds are assumed for the others. constants: the values of inputs that are none
+    from then on, by name.
     Raises: ModelFileError when a file cannot be read, UnsupportedOperator with every node that we
     cannot import, ModelError for everything else that is wrong with the model.
     """
     bounds = limits or ImportLimits()
     proto, folder = _parsed(model, bounds)
-    return _import_model(proto, TensorReader(folder, bounds), shapes)
+    return _import_model(proto, TensorReader(folder, bounds), shapes, constants)
 
 
 def _parsed(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path | None]:
@@ -111,7 +117,12 @@ def _read(path: Path, limits: ImportLimits) -> bytes:
         ) from error
 
 
-def _import_model(proto: ModelProto, tensors: TensorReader, shapes: Shapes | None) -> Graph:
+def _import_model(
+    proto: ModelProto,
+    tensors: TensorReader,
+    shapes: Shapes | None,
+    constants: Mapping[str, object] | None,
+) -> Graph:
     """The whole model."""
     if not proto.HasField("graph"):
         raise ModelError("model: it has no graph.", code="onnx-graph")
@@ -136,6 +147,9 @@ def _import_model(proto: ModelProto, tensors: TensorReader, shapes: Shapes | Non
     names = [item.name for item in declared]
     if len(set(names)) != len(names):
         raise ModelError(f"model: inputs are {names}; expected distinct names.", code="onnx-inputs")
+    for name, array in given_constants(declared, constants).items():
+        reader.names[name] = builder.constant(name, array)
+    declared = [item for item in declared if item.name not in reader.names]
     resolved = resolve(declared, shapes)
     with telling_assumed(dims_in(size for shape in resolved.values() for size in shape)):
         for item in declared:

@@ -199,7 +199,6 @@ def test_functions_without_end_are_refused() -> None:
             "'axes' is not of kind ints",
         ),
         (helper.make_node("Shrink", ["x"], ["y"], lambd="a"), "'lambd' is not of kind float"),
-        (helper.make_node("GroupNormalization", ["x", "x", "x"], ["y"]), "lacks attribute 'num_gr"),
     ],
 )
 def test_a_call_that_does_not_fit_its_operator_never_reaches_onnx(
