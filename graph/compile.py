@@ -89,16 +89,9 @@ def compile(
     check_options(precision=precision, effort=effort, deterministic=deterministic)
     check_options(verify=verify, calibration=calibration)
     options = BuildOptions(
-        shapes,
-        schedules,
-        require_tuned,
-        passes,
-        max_contexts,
-        strict,
-        verify,
-        tolerance,
-        constants,
+        shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
     )
+    options = replace(options, constants=constants)
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
     if max_bytes is not None:

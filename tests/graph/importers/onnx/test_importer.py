@@ -18,7 +18,6 @@ from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.importers.onnx.limits import ImportLimits
 from tilewright.graph.importers.onnx.rules.table import RULES
 from tilewright.graph.ir.verify import verify
-from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Splat
 from tilewright.runtime.machine.memory import process_memory
 from tilewright.tir.errors import InternalError
@@ -91,22 +90,6 @@ def test_every_opset_from_7_to_the_newest_is_read() -> None:
     for opset in range(7, onnx.defs.onnx_opset_version() + 1):
         graph = import_onnx(model_of(node("Relu", "x", "r"), node("Add", "r x"), opset=opset))
         assert [n.op.title for n in graph.nodes] == ["Relu", "Add"]
-
-
-@pytest.mark.parametrize("opset", [1, 5, 6])
-def test_older_opsets_are_converted_first(opset: int) -> None:
-    """Add of opset 6 has an axis."""
-    one = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 4, 4])
-    b = tensor("b", [1.0, 2.0], "float32")
-    ends = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2, 4, 4])]
-    declared = [one, helper.make_tensor_value_info("b", TensorProto.FLOAT, [2])]
-    add = helper.make_node("Add", ["x", "b"], ["y"], broadcast=1, axis=1)
-    graph = helper.make_graph([add], "g", declared, ends, [b])
-    opsets = [helper.make_opsetid("", opset)]
-    old = helper.make_model(graph, opset_imports=opsets, ir_version=3)
-    x = np.zeros((1, 2, 4, 4), np.float32)
-    found = evaluate(import_onnx(old), {"x": x})["y"]
-    np.testing.assert_array_equal(found, x + np.array([1, 2], np.float32).reshape(2, 1, 1))
 
 
 def test_initialisers_that_are_also_inputs_are_constants() -> None:
@@ -477,32 +460,3 @@ def test_types_that_are_not_read_are_refused(name: str) -> None:
     found = refusal(model, UnsupportedOperator)
     assert f"    input 'x': it has element type {name.lower()}; expected one of bool, " in found
     assert f" {name.lower()}" not in found.split("expected one of")[1]
-
-
-def test_the_value_of_an_input_may_be_said() -> None:
-    """It is a constant then, and no input."""
-    reduced = model_of(node("ReduceSum", "x axes", keepdims=0))
-    axes = helper.make_tensor_value_info("axes", TensorProto.INT64, ["n"])
-    reduced.graph.input.append(axes)
-    graph = import_onnx(reduced, constants={"axes": [1, 2]})
-    assert graph.inputs == ("x",)
-    assert graph.types["y"].shape == (1, 4)
-    x = np.ones((1, 2, 4, 4), np.float32)
-    np.testing.assert_array_equal(evaluate(graph, {"x": x})["y"], np.full((1, 4), 8))
-    engine = compile(reduced, constants={"axes": np.array([3])}, cache=False)
-    np.testing.assert_array_equal(engine(x), np.full((1, 2, 4), 4))
-
-
-def test_values_of_inputs_that_do_not_fit_are_refused(golden: Golden) -> None:
-    reduced = model_of(node("ReduceSum", "x axes", keepdims=0))
-    axes = helper.make_tensor_value_info("axes", TensorProto.INT64, [2])
-    reduced.graph.input.append(axes)
-    texts = [
-        refusal(reduced, constants={"axis": [1, 2]}),
-        *(refusal(reduced, constants={"axes": value}) for value in ([1], [0.5, 1], "ab", [[1], 2])),
-    ]
-    for model, constants in ((reduced, [1]), (import_onnx(model_of(RELU)), {"x": 1})):
-        with pytest.raises(ModelError) as caught:
-            compile(model, constants=constants, cache=False)  # type: ignore[arg-type]
-        texts.append(str(caught.value))
-    golden("errors/onnx_constants.txt", "\n\n".join(texts))

@@ -1,0 +1,42 @@
+"""graph/importers/onnx/old_opsets.py: models from before opset 7 mean what they meant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from tests.graph.importers.onnx.test_importer import refusal, tensor
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.reference.reference import evaluate
+
+
+@pytest.mark.parametrize("opset", [1, 5, 6])
+def test_older_opsets_are_converted_first(opset: int) -> None:
+    """Add of opset 6 has an axis."""
+    one = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 4, 4])
+    b = tensor("b", [1.0, 2.0], "float32")
+    ends = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2, 4, 4])]
+    declared = [one, helper.make_tensor_value_info("b", TensorProto.FLOAT, [2])]
+    add = helper.make_node("Add", ["x", "b"], ["y"], broadcast=1, axis=1)
+    graph = helper.make_graph([add], "g", declared, ends, [b])
+    opsets = [helper.make_opsetid("", opset)]
+    old = helper.make_model(graph, opset_imports=opsets, ir_version=3)
+    x = np.zeros((1, 2, 4, 4), np.float32)
+    found = evaluate(import_onnx(old), {"x": x})["y"]
+    np.testing.assert_array_equal(found, x + np.array([1, 2], np.float32).reshape(2, 1, 1))
+
+
+def test_what_cannot_be_converted_is_refused_with_the_reason() -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, None)
+    ends = [helper.make_empty_tensor_value_info("y")]
+    add = helper.make_node("Add", ["x", "x"], ["y"], name="sum", broadcast=1, axis=1)
+    unknown = helper.make_graph([add], "g", [x], ends)
+    text = refusal(helper.make_model(unknown, opset_imports=[helper.make_opsetid("", 6)]))
+    assert (
+        "node 'sum' (Add) broadcasts along axis 1, and nobody says how many axes 'x' has." in text
+    )
+    odd = helper.make_graph([helper.make_node("Frobnicate", ["x"], ["y"])], "g", [x], ends)
+    text = refusal(helper.make_model(odd, opset_imports=[helper.make_opsetid("", 6)]))
+    assert "opset of ai.onnx is 6; expected 7 to" in text
+    assert "onnx.version_converter says: " in text
