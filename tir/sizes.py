@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -369,6 +370,7 @@ def _sum(terms: Iterable[tuple[Monomial, int]]) -> AnySize:
     return _size(kept)
 
 
+@lru_cache(maxsize=1 << 12)  # the bounds of sizes with quotients take long, and a model has few
 def _size(terms: tuple[tuple[Monomial, int], ...]) -> Size:
     ends = span_of(terms, _bounds)
     low, high = math.ceil(ends[0]), math.floor(ends[1])
