@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -369,30 +370,36 @@ def _sum(terms: Iterable[tuple[Monomial, int]]) -> AnySize:
     return _size(kept)
 
 
+@lru_cache(maxsize=1 << 12)  # the bounds of sizes with quotients take long, and a model has few
 def _size(terms: tuple[tuple[Monomial, int], ...]) -> Size:
     ends = span_of(terms, _bounds)
     low, high = math.ceil(ends[0]), math.floor(ends[1])
-    if any(isinstance(atom, DividedSize) for monomial, _ in terms for atom in monomial[:1]):
+    if any(isinstance(atom, DividedSize) for monomial, _ in terms for atom in monomial):
         low = max(low, math.ceil(span_of(_undivided(terms, -1), _bounds)[0]))
         high = min(high, math.floor(span_of(_undivided(terms, 1), _bounds)[1]))
     return Size(terms, low, high)
 
 
 def _undivided(terms: Iterable[tuple[Monomial, int]], side: int) -> list[tuple[Monomial, Number]]:
-    """A sum that is at most (side -1) or at least (side 1) what `terms` are, where a quotient that
-    stands alone is what it divides, over its divisor: seq//2 - seq is at most -seq/2.
+    """A sum that is at most (side -1) or at least (side 1) what `terms` are, where a quotient is
+    what it divides, over its divisor: seq//2 - seq is at most -seq/2; so is one that is multiplied
+    by what is not negative: batch*(seq//2) - batch*seq is at most -batch*seq/2.
     """
     total: dict[Monomial, Number] = {}
-    for monomial, coefficient in terms:
-        parts: list[tuple[Monomial, Number]] = [(monomial, coefficient)]
-        divided = monomial[0] if len(monomial) == 1 else None
-        if isinstance(divided, DividedSize):
-            share = Fraction(coefficient, divided.divisor)
-            parts = [(m, share * c) for m, c in divided.size.terms]
-            if coefficient * side < 0:  # less what the division leaves at most
-                parts.append(((), -share * (divided.divisor - 1)))
-        for part, number in parts:
-            total[part] = total.get(part, 0) + number
+    left: list[tuple[Monomial, Number]] = list(terms)
+    while left:
+        monomial, coefficient = left.pop()
+        divided = next((atom for atom in monomial if isinstance(atom, DividedSize)), None)
+        others = list(monomial)
+        if divided is not None:
+            others.remove(divided)
+        if divided is None or any(_bounds(atom)[0] < 0 for atom in others):
+            total[monomial] = total.get(monomial, 0) + coefficient
+            continue
+        share = Fraction(coefficient) / divided.divisor
+        left += [(_product(m, tuple(others)), share * c) for m, c in divided.size.terms]
+        if coefficient * side < 0:  # less what the division leaves at most
+            left.append((tuple(others), -share * (divided.divisor - 1)))
     return list(total.items())
 
 
@@ -410,9 +417,14 @@ def _bounds(atom: Atom) -> Interval:
 
 def exact_quotient(size: AnySize, divisor: AnySize) -> AnySize | None:
     """The polynomial that gives `size` times a divisor above 0; None where there is none."""
-    if interval(divisor)[0] < 1:
-        return None
-    first, number = max(_terms(divisor), key=_degree)
+    return None if interval(divisor)[0] < 1 else factor_beside(size, divisor)
+
+
+def factor_beside(size: AnySize, factor: AnySize) -> AnySize | None:
+    """The polynomial that gives `size` times a factor other than 0, as polynomials: also where some
+    call makes the factor 0, so that it is not the only one there. None where there is none.
+    """
+    first, number = max(_terms(factor), key=_degree)
     taken = Counter(first)
     found: list[tuple[Monomial, int]] = []
     while _terms(size):
@@ -421,7 +433,7 @@ def exact_quotient(size: AnySize, divisor: AnySize) -> AnySize | None:
         if coefficient % number or not taken <= left:
             return None
         found.append((tuple((left - taken).elements()), coefficient // number))
-        size = size - _sum(found[-1:]) * divisor
+        size = size - _sum(found[-1:]) * factor
     return _sum(found)
 
 

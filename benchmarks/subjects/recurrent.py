@@ -20,10 +20,12 @@ RECURRENT = tuple(f"{kind}-{batch}" for kind in ("lstm", "gru") for batch in (1,
 
 @dataclass(frozen=True)
 class RecurrentSizes:
-    """Of a recurrent model: `inputs` numbers in each step."""
+    """Of a recurrent model: `inputs` numbers in each step. steps, batch: names where a run decides
+    them.
+    """
 
-    steps: int
-    batch: int
+    steps: int | str
+    batch: int | str
     inputs: int
     hidden: int
 
@@ -68,7 +70,7 @@ def stacked(
         ]
         x, size = joined, 2 * hidden
     outer = (sizes.steps, sizes.batch)
-    constants.append(numpy_helper.from_array(np.array((*outer, 2 * hidden)), "shape"))
+    constants.append(numpy_helper.from_array(np.array((0, 0, 2 * hidden)), "shape"))
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (*outer, sizes.inputs))]
     if with_lengths:
         inputs.append(helper.make_tensor_value_info(lengths, TensorProto.INT32, (sizes.batch,)))
@@ -80,10 +82,10 @@ def stacked(
 def recurrent_model(name: str) -> SampleModel:
     """One of `RECURRENT`; a GRU resets behind its product."""
     kind, batch = name.split("-")
-    sizes = RecurrentSizes(100, int(batch), 512, 512)
+    shape = (100, int(batch), 512)
+    sizes = RecurrentSizes(*shape, hidden=512)
     linear = {"linear_before_reset": 1} if kind == "gru" else {}
     model = stacked(kind.upper(), sizes, 2, **linear)
-    shape = (sizes.steps, sizes.batch, sizes.inputs)
     given = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     first = model.graph.output[0].name
     return SampleModel(name, onnx.shape_inference.infer_shapes(model), {"x": given}, {}, first)

@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 
 from ...tir.expr import Expr
-from ...tir.sizes import AnySize, Size, axis_of, closed_shape, exact_quotient, product_of
+from ...tir.sizes import AnySize, Size, axis_of, closed_shape, factor_beside, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Shape, TensorType, composed, inverse, permuted
@@ -255,7 +255,7 @@ def reshape_groups(
 def _divides(a: AnySize, b: AnySize) -> bool:
     """Whether `a` is what lacks axes of two products that differ."""
     if isinstance(a, Size) or isinstance(b, Size):
-        return exact_quotient(b, a) is not None
+        return factor_beside(b, a) is not None
     return a < b
 
 

@@ -19,6 +19,7 @@ from tilewright.tir.sizes import (
     closed_shape,
     dims_in,
     exact_quotient,
+    factor_beside,
     greatest,
     interval,
     is_closed,
@@ -144,6 +145,16 @@ def test_shapes_at_a_choice_of_sizes() -> None:
     assert interval(B * S - S) == (0, 896)  # least and greatest at corners: (batch - 1)*seq
 
 
+def test_what_a_division_leaves_is_less_than_the_divisor_also_where_it_is_multiplied() -> None:
+    left = S - 2 * (S // 2)
+    assert 2 * (S // 2) + left == S
+    assert interval(left) == (0, 1)
+    assert interval(512 * left * B) == (0, 512 * 8)
+    assert interval(left * B * P) == (0, 8 * 99)
+    assert interval(6 * (S // 2) * (B // 3) - S * B) == (-264, 0)
+    assert axis_of(left * B) is axis_of(B * S - 2 * B * (S // 2))
+
+
 def test_an_exact_quotient_leaves_no_remainder_in_any_call() -> None:
     assert exact_quotient(6 * B * S, 3 * S) == 2 * B
     assert exact_quotient(6 * B, 4) is None
@@ -155,6 +166,15 @@ def test_an_exact_quotient_leaves_no_remainder_in_any_call() -> None:
     assert exact_quotient(B * B + 1, B + 1) is None
     assert exact_quotient(B * S, P + 0) is None
     assert exact_quotient(0, S) == 0
+
+
+def test_a_factor_of_a_polynomial_is_found_also_where_a_call_makes_it_0() -> None:
+    left = S - 2 * (S // 2)
+    assert exact_quotient(left * B, left) is None
+    assert factor_beside(left * B, left) == B
+    assert factor_beside(P * S, P) == S
+    assert factor_beside(P * S + 1, P) is None
+    assert factor_beside(left * B, S) is None
 
 
 sizes = st.recursive(
@@ -205,5 +225,6 @@ def test_a_size_is_what_its_parts_say_in_every_call(tree: object, b: int, s: int
 @given(sizes, sizes)
 def test_a_product_is_divided_by_each_of_its_factors(one: object, other: object) -> None:
     a, b = (computed(tree, lambda own: own) for tree in (one, other))
+    assert b == 0 or factor_beside(a * b, b) == a
     found = exact_quotient(a * b, b)
     assert found == a if interval(b)[0] > 0 else found is None

@@ -63,15 +63,15 @@ def values_told(
 
 def _named(program: Program, step: Action, functions: dict[str, PrimFunc]) -> Action:
     """The step, its function at its sizes under a name of its own, one of `functions` then; as it
-    is where a run computes one of them.
+    is where it takes no sizes, or a run computes one of them.
     """
     if not isinstance(step, Launch):
         return step
     func = program.function(step.function)
-    if not is_closed(step.sizes):
+    if not step.sizes or not is_closed(step.sizes):
         functions[func.name] = func
         return step
-    name = "_".join((step.function, *map(str, step.sizes)))
+    name = "_".join((step.function, "at", *map(str, step.sizes)))  # `f` at 1, 2; `f_1` at 2
     if name not in functions:
         chosen = dict(zip(func.dims, closed_shape(step.sizes), strict=True))
         functions[name] = replace(specialise(func, chosen), name=name)

@@ -35,6 +35,7 @@ from .sizes_json import (
     shape_to_json,
     size_from_json,
     size_to_json,
+    sizes_from_json,
 )
 from .syncs import verify_program
 
@@ -214,7 +215,7 @@ def launch_from_json(data: Reader, dims: Dims = NO_DIMS) -> Launch:
     """The launch that `step_to_json` wrote. Raises: IRError."""
     arguments = tuple(_slice_from_json(item, dims) for item in data["arguments"].items())
     sizes = data.optional("sizes")
-    given = () if sizes is None else shape_from_json(sizes, dims)
+    given = () if sizes is None else sizes_from_json(sizes, dims)
     return Launch(data["function"].text(), arguments, data["label"].line(), given)
 
 

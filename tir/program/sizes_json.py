@@ -71,12 +71,17 @@ def shape_to_json(shape: Iterable[AnySize]) -> Json:
 
 def shape_from_json(data: Reader, dims: Dims = NO_DIMS) -> tuple[AnySize, ...]:
     """The shape that `shape_to_json` wrote. Raises: IRError."""
-    shape = tuple(size_from_json(item, dims) for item in data.items(_MOST))
+    shape = sizes_from_json(data, dims)
     if largest(product_of(greatest(1, size) for size in shape)) > LARGEST_SIZE:
         raise IRError(
             f"json: {data.where} is larger than {LARGEST_SIZE} elements.", code="json-value"
         )
     return shape
+
+
+def sizes_from_json(data: Reader, dims: Dims = NO_DIMS) -> tuple[AnySize, ...]:
+    """What `shape_to_json` wrote of sizes that are not those of one array. Raises: IRError."""
+    return tuple(size_from_json(item, dims) for item in data.items(_MOST))
 
 
 def size_to_json(size: AnySize) -> Json:

@@ -2,7 +2,8 @@
 
 A loop runs two steps in each iteration, the gates of the second in the opposite order of those of
 the first (`cells`); where the number of steps is odd, one step stands alone. So what a loop reads
-and gives are arrays of every other step.
+and gives are arrays of every other step. Where a run decides how many steps there are, that one is
+a loop of no iteration or one.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....tir.sizes import closed
+from ....tir.sizes import AnySize, closed_shape, is_closed, largest
 from ...ir.build import GraphBuilder
 from ...ir.ir import GraphNode, make_graph
 from ...ops.logic import Where
 from ...ops.matmul import Gemm
 from ...ops.movement import Concat, Reshape
+from ...ops.repetition import Expand
 from ...ops.slicing import Slice
 from ...regions.loop import ITERATION, Loop
-from ...types import Splat, TensorType
+from ...types import Shape, Splat, TensorType
 from .cells import Cell, CellBuilder, StepInputs
 from .node import NodeReader, node_name
 
@@ -26,11 +28,11 @@ from .node import NodeReader, node_name
 @dataclass(frozen=True, slots=True)
 class Steps:
     """Rows of successive steps, [count, ...] each: of the first, third, ... step, and of the
-    second, fourth, ... one; or of one step.
+    second, fourth, ... one; or of the last step alone.
     """
 
     arrays: tuple[str, ...]
-    count: int
+    count: AnySize
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +57,33 @@ class DirectionResult:
     states: tuple[str, ...]
 
 
-def part(node: NodeReader, value: str, axis: int, start: int, size: int, step: int = 1) -> str:
+def part(
+    node: NodeReader, value: str, axis: int, start: AnySize, size: AnySize, step: int = 1
+) -> str:
     """So many elements along an axis, each `step` behind the one before."""
     shape = node.builder.types[value].shape
     if size == shape[axis]:
         return value
-    starts, sizes, steps = [0] * len(shape), list(shape), [1] * len(shape)
+    starts: list[AnySize] = [0] * len(shape)
+    sizes, steps = list(shape), [1] * len(shape)
     starts[axis], sizes[axis], steps[axis] = start, size, step
     return node.emit(Slice(tuple(starts), tuple(sizes), tuple(steps)), value)
 
 
 def split_steps(node: NodeReader, value: str) -> tuple[Steps, ...]:
     """The rows of an array by the loops that read them."""
-    steps = closed(node.builder.types[value].shape[0])
+    steps = node.builder.types[value].shape[0]
     pairs, found = steps // 2, list[Steps]()
-    if pairs:
+    alone = steps - 2 * pairs
+    if largest(pairs):
         halves = tuple(part(node, value, 0, first, pairs, 2) for first in range(2))
         found.append(Steps(halves, pairs))
-    if steps % 2:
-        found.append(Steps((part(node, value, 0, steps - 1, 1),), 1))
+    if largest(alone):
+        found.append(Steps((part(node, value, 0, 2 * pairs, alone),), alone))
     return tuple(found)
 
 
-def join_steps(node: NodeReader, rows: Sequence[tuple[Steps, ...]], shape: tuple[int, ...]) -> str:
+def join_steps(node: NodeReader, rows: Sequence[tuple[Steps, ...]], shape: Shape) -> str:
     """The rows of all steps and directions, [steps, directions, ...]; `shape` is that of a step."""
     if not rows[0]:
         return zeros(node, node.type(0).dtype, (0, *shape))
@@ -87,7 +93,7 @@ def join_steps(node: NodeReader, rows: Sequence[tuple[Steps, ...]], shape: tuple
         count, *rest = node.builder.types[arrays[0]].shape
         apart = [node.emit(Reshape((count, 1, *rest)), array) for array in arrays]
         joined = _concat(node, 1, apart)
-        steps = closed(count) * (len(arrays) // len(several))
+        steps = count * (len(arrays) // len(several))
         wholes.append(node.emit(Reshape((steps, len(several), *rest)), joined))
     return _concat(node, 0, wholes)
 
@@ -142,7 +148,7 @@ class _LoopOver:
     cell: Cell
     given: DirectionInputs
     steps: int
-    count: int
+    count: AnySize
     collects: bool
 
     def run(
@@ -207,7 +213,9 @@ def _masked(
     return kept, builder.add(Where(), mask, later[0], builder.number(0))
 
 
-def zeros(node: NodeReader, dtype: str, shape: tuple[int, ...]) -> str:
-    """A constant of zeros."""
+def zeros(node: NodeReader, dtype: str, shape: Shape) -> str:
+    """Zeros: a constant, unless a run decides how many."""
     name = node.builder.fresh(f"{node_name(node.proto)}.zeros")
-    return node.builder.constant(name, Splat(0, dtype, shape))
+    if is_closed(shape):
+        return node.builder.constant(name, Splat(0, dtype, closed_shape(shape)))
+    return node.emit(Expand(shape), node.builder.constant(name, Splat(0, dtype, ())))

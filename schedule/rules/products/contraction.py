@@ -143,11 +143,21 @@ def _choose(sch: Schedule, found: Contraction, target: CpuTarget, points: int) -
 
 
 def _choose_tile(sch: Schedule, found: Contraction, target: CpuTarget, points: int) -> Tile:
-    steps = -(-found.steps // points)
-    sizes = (*found.last_rows, found.vector.extent, steps, found.total, target, points)
-    tiles = candidates(*sizes)
-    if len(found.rows) == 1 and streams(found, target):
-        tiles.sort(key=lambda tile: tile_cycles(tile, *sizes) * _uneven(found, tile, target))
+    """The cheapest tile that fits the registers; where a call decides how many rows there are, for
+    as many as usual.
+    """
+    work = (found.vector.extent, -(-found.steps // points), found.total, target, points)
+    outer, inner = found.last_rows
+    tiles = candidates(outer, inner, *work)
+    outer, inner = found.usual_rows
+    is_open = bool(found.rows) and found.rows[-1].dim is not None
+    is_streamed = len(found.rows) == 1 and streams(found, target)
+
+    def price(tile: Tile) -> float:
+        cycles = tile_cycles(tile, outer, inner, *work, is_open=is_open)
+        return cycles * _uneven(found, tile, target) if is_streamed else cycles
+
+    tiles.sort(key=price)
     if _rows_meet(found):
         most = target.l1_bytes // SET_SPAN + 1
         tiles.sort(key=lambda tile: tile.outer_rows * tile.rows > most)

@@ -50,6 +50,13 @@ class Contraction:
         return extents[-2], extents[-1]
 
     @property
+    def usual_rows(self) -> tuple[int, int]:
+        """The same of the sizes that a call has as a rule, where it decides them."""
+        dims = ((axis.dim, axis.extent) for axis in self.rows)
+        extents = [1, 1, *(extent if dim is None else dim.usual for dim, extent in dims)]
+        return extents[-2], extents[-1]
+
+    @property
     def total(self) -> DType:
         """The type of the sum."""
         return target_of(self.block).type

@@ -16,6 +16,8 @@ from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.movement import Concat, Reshape, Transpose, reshape_groups
 from tilewright.graph.types import Array, TensorType
+from tilewright.tir.dim import Dim
+from tilewright.tir.sizes import size_of
 
 Check = Callable[..., object]
 Random = Callable[..., Array]
@@ -99,6 +101,13 @@ def test_groups_are_as_small_as_they_can_be() -> None:
     assert reshape_groups((2, 12, 5), (2, 3, 4, 5)) == (((0,), (0,)), ((1,), (1, 2)), ((2,), (3,)))
     assert reshape_groups((6, 4), (4, 6)) == (((0, 1), (0, 1)),)
     assert reshape_groups((2, 1), (2,)) == (((0,), (0,)), ((1,), ()))
+
+
+def test_a_size_that_may_be_0_is_a_factor_as_any_other() -> None:
+    batch, left = size_of(Dim("batch", low=1, high=8)), size_of(Dim("left", high=1))
+    apart, joined = (left, batch, 40), (left * batch, 40)
+    assert reshape_groups(apart, joined) == (((0, 1), (0,)), ((2,), (1,)))
+    assert reshape_groups(joined, apart) == (((0,), (0, 1)), ((1,), (2,)))
 
 
 F = "float32"

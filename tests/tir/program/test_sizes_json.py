@@ -17,6 +17,7 @@ from tilewright.tir.program.sizes_json import (
     shape_to_json,
     size_from_json,
     size_to_json,
+    sizes_from_json,
 )
 from tilewright.tir.sizes import AnySize, greatest, least, size_of
 
@@ -68,6 +69,13 @@ def test_what_is_no_dim_is_refused(data: Any, message: str) -> None:
 def test_a_shape_of_numbers_is_a_list_of_numbers() -> None:
     assert shape_to_json((2, 3)) == [2, 3]
     assert shape_to_json((M, 3)) == [[[1, "m"]], 3]
+
+
+def test_sizes_of_several_axes_may_be_larger_together_than_an_array() -> None:
+    data = parse_json(json.dumps(shape_to_json([M * 2**20, N * 2**20, 2**30])), "sizes")
+    assert sizes_from_json(data, DIMS) == (M * 2**20, N * 2**20, 2**30)
+    with pytest.raises(IRError, match="sizes is larger than"):
+        shape_from_json(data, DIMS)
 
 
 @pytest.mark.parametrize(

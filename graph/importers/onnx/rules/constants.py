@@ -10,11 +10,12 @@ import numpy as np
 from .....graph.importers.onnx.node import NotSupported
 from .....graph.importers.onnx.size_arithmetic import as_sizes
 from .....graph.ops.size_values import SizeRange
-from .....tir.sizes import Size, closed_shape, greatest
+from .....tir.sizes import Size, closed_shape, greatest, is_closed
 from ....errors import ModelError
+from ....ops.repetition import Expand
 from ....types import Array, Splat, TensorType, frozen
 from ..limits import checked_type
-from ..node import NodeReader
+from ..node import NodeReader, node_name
 from .data_sizes import data_range
 from .rule import MOVES, ImportRule, Result
 
@@ -32,7 +33,7 @@ def _constant(node: NodeReader) -> Result:
 
 
 def _constant_of_shape(node: NodeReader) -> Result:
-    shape = node.sizes(0)
+    shape = node.open_sizes(0)
     value = node.tensor("value") if node.given("value") else np.zeros(1, dtype=np.float32)
     if value.size != 1:
         what = TensorType(value.dtype.name, value.shape)
@@ -43,7 +44,10 @@ def _constant_of_shape(node: NodeReader) -> Result:
     type_ = checked_type(
         f"the result of {node.title}", value.dtype.name, shape, node.tensors.limits
     )
-    return Splat(value.item(), type_.dtype, closed_shape(type_.shape))
+    if is_closed(shape):
+        return Splat(value.item(), type_.dtype, closed_shape(shape))
+    name = node.builder.fresh(f"{node_name(node.proto)}.value")
+    return Expand(shape), (node.builder.constant(name, Splat(value.item(), type_.dtype, ())),)
 
 
 def _shape(node: NodeReader) -> Result:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .....tir.sizes import closed
+from .....tir.sizes import AnySize, closed, largest
 from ....errors import ModelError
 from ....ops.arithmetic import Add
 from ....ops.elementwise import Elementwise
 from ....ops.logic import Less
 from ....ops.movement import Concat, Identity, Reshape, Transpose
-from ....types import TensorType, array_of
+from ....types import Shape, TensorType, array_of
 from ..cells import ACTIVATIONS, Cell, Gru, Lstm, Rnn, chosen_activations
 from ..node import NodeReader, NotSupported, node_name
 from ..recurrence import (
@@ -39,8 +39,8 @@ _SWAPPED = (1, 0, 2)  # batch and steps, or batch and directions
 class _Sizes:
     """The sizes of a recurrent node."""
 
-    steps: int
-    batch: int
+    steps: AnySize
+    batch: AnySize
     inputs: int
     hidden: int
     directions: int
@@ -107,7 +107,7 @@ def _checked(node: NodeReader, kind: type[Cell], directions: int) -> _Sizes:
     first, second, inputs = x.shape
     steps, batch = (second, first) if _is_batch_first(node) else (first, second)
     hidden = node.integer("hidden_size", closed(r.shape[-1]))
-    sizes = _Sizes(closed(steps), closed(batch), closed(inputs), hidden, directions)
+    sizes = _Sizes(steps, batch, closed(inputs), hidden, directions)
     for position, shape in _shapes(node, sizes, len(kind.gates)).items():
         dtype = "int32" if position == _LENGTHS else x.dtype
         if node.has(position) and node.type(position) != TensorType(dtype, shape):
@@ -121,11 +121,11 @@ def _checked(node: NodeReader, kind: type[Cell], directions: int) -> _Sizes:
     return sizes
 
 
-def _shapes(node: NodeReader, sizes: _Sizes, gates: int) -> dict[int, tuple[int, ...]]:
+def _shapes(node: NodeReader, sizes: _Sizes, gates: int) -> dict[int, Shape]:
     """What shape each input must have."""
     steps, batch, inputs = sizes.steps, sizes.batch, sizes.inputs
     hidden, directions = sizes.hidden, sizes.directions
-    state = (directions, batch, hidden)
+    state: Shape = (directions, batch, hidden)
     if batch_first := _is_batch_first(node):
         state = (batch, directions, hidden)
     return {
@@ -187,13 +187,14 @@ def _masks(node: NodeReader, sizes: _Sizes) -> tuple[Steps, ...]:
     if not node.has(_LENGTHS):
         return ()
     lengths = node.builder.constants.get(node.value(_LENGTHS))
-    if lengths is not None and np.greater_equal(array_of(lengths), sizes.steps).all():
+    most = largest(sizes.steps)
+    if lengths is not None and np.greater_equal(array_of(lengths), most).all():
         return ()
     name = node.builder.fresh(f"{node_name(node.proto)}.steps")
-    numbers = np.arange(sizes.steps, dtype=np.int32).reshape(-1, 1, 1)
-    node.builder.constant(name, numbers)
+    node.builder.constant(name, np.arange(most, dtype=np.int32).reshape(-1, 1, 1))
+    numbers = part(node, name, 0, 0, sizes.steps)
     wanted = node.emit(Reshape((sizes.batch, 1)), node.value(_LENGTHS))
-    return split_steps(node, node.emit(Less(), name, wanted))
+    return split_steps(node, node.emit(Less(), numbers, wanted))
 
 
 def _direction(

@@ -97,6 +97,12 @@ def places(n: Nodes) -> str:
     return n.add("Range", *ends, step)
 
 
+def filled(n: Nodes) -> str:
+    """As torch writes the first state of a recurrent layer."""
+    shape = n.add("Concat", [2], n.size(0), [3], axis=0)
+    return n.add("ConstantOfShape", shape)
+
+
 def walked(n: Nodes) -> str:
     """All words of a flat mask, at place + batch * seq, as a masking library indexes it."""
     nothing, one = n.add("Squeeze", [0]), n.add("Squeeze", [1])
@@ -116,6 +122,7 @@ def walked(n: Nodes) -> str:
         (halves, "float32[batch, seq//2, 6]"),
         (shifted, "float32[batch, seq, 6]"),
         (expanded, "float32[batch, seq, 1]"),
+        (filled, "float32[2, batch, 3]"),
         (places, "int64[seq]"),
         (walked, "int64[batch, seq]"),
     ],

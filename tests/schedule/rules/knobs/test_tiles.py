@@ -1,0 +1,43 @@
+"""schedule/rules/knobs/tiles.py: tiles of products whose rows a call decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.schedule.rule_checks import answer
+from tilewright.codegen.lower.loops import smaller_tiles
+from tilewright.schedule.rules.default import default_schedule
+from tilewright.schedule.rules.knobs.tiles import PARTS, Tile, pieces_of_call, tile_cycles
+from tilewright.tir.dim import Dim
+from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.target.target import Target
+from tilewright.tir.te import te
+
+TARGET = Target.parse("c:avx512")
+
+
+def test_what_a_call_leaves_of_a_tile_is_priced_as_the_smaller_tiles_that_it_runs_in() -> None:
+    assert PARTS == smaller_tiles.PARTS
+    assert pieces_of_call(16, 9) == ((1, 9), (2, 3), (1, 1))
+    assert pieces_of_call(16, 8) == ((2, 8),)
+    assert pieces_of_call(5, 8) == ((2, 2), (1, 1))
+    assert pieces_of_call(1, 8) == ((1, 1),)
+
+    def cycles(tile: Tile, *, is_open: bool) -> float:
+        return tile_cycles(tile, 1, 16, 512, 512, FLOAT32, TARGET, is_open=is_open)
+
+    assert cycles(Tile(1, 9, 3), is_open=False) == cycles(Tile(1, 8, 3), is_open=False)
+    assert cycles(Tile(1, 9, 3), is_open=True) > 1.2 * cycles(Tile(1, 8, 3), is_open=True)
+
+
+@pytest.mark.parametrize(("usual", "tile"), [(16, (1, 8, 3)), (4, (1, 4, 6)), (9, (1, 9, 3))])
+def test_rows_that_a_call_decides_have_the_tile_of_the_usual_ones(
+    usual: int, tile: tuple[int, ...]
+) -> None:
+    m = Dim("m", low=1, high=16, typical=usual)
+    a = te.placeholder((m, 512), "float32", name="A")
+    b = te.placeholder((512, 384), "float32", name="B", constant=True)
+    k = te.reduce_axis(512, name="k")
+    c = te.compute((m, 384), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    sch = default_schedule(te.func(a, b, c, name="rows"), TARGET)
+    assert answer(sch, "tile of C") == tile
