@@ -80,7 +80,7 @@ def _elementwise() -> list[Sample]:
     for kind in OPERATORS:
         if issubclass(kind, Elementwise):
             least, most = kind.arity
-            dtype = "bool" if kind.takes == "bool" else "float32"
+            dtype = {"bool": "bool", "integer": "int32"}.get(kind.takes, "float32")
             op = kind("int32") if kind is Cast else kind()
             for count in {least, 2 if most is None else most}:
                 arrays = [numbers(*shape, dtype=dtype) for shape in shapes[:count]]
