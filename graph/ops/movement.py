@@ -85,6 +85,8 @@ class Reshape(Operator):
         shape = shape_of(x)
 
         def element(*indices: Expr) -> Expr:
+            if 0 in x.shape:
+                return te.const(0, x.dtype)
             source: list[Expr | int] = []
             for before, after in reshape_groups(shape, self.shape):
                 extents = [self.shape[d] for d in after]

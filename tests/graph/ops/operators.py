@@ -36,6 +36,12 @@ from tilewright.graph.ops.reduction import (
 from tilewright.graph.ops.registry import OPERATORS
 from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.resize import SAME, Places, Resize
+from tilewright.graph.ops.scattering import (
+    CacheUpdate,
+    ReverseSequence,
+    ScatterElements,
+    ScatterND,
+)
 from tilewright.graph.ops.size_values import SizeRange, SizeValues
 from tilewright.graph.ops.slicing import Pad, Slice, Spread
 from tilewright.graph.ops.softmax import LogSoftmax, Softmax
@@ -144,6 +150,12 @@ def _others() -> tuple[Sample, ...]:
         (SizeValues((2, 5, 7), (3,)), ()),
         (Spread((1, 2, 3)), (x,)),
         (Trilu(), (x,)),
+        (ScatterElements("none", 1), (x, np.array([[[2], [0]]]), numbers(1, 2, 1))),
+        (ScatterElements("add", 1), (x, np.array([[[2], [2]]]), numbers(1, 2, 1))),
+        (ScatterND(), (x, np.array([[0, 1], [1, -1]]), numbers(2, 4))),
+        (ScatterND("mul"), (x, np.array([[0, 1], [0, 1]]), numbers(2, 4))),
+        (CacheUpdate(1), (x, numbers(2, 2, 4), np.array([1, 0]))),
+        (ReverseSequence(1, 0), (x, np.array([3, 2]))),
     ]
     return tuple(Sample(op, arrays) for op, arrays in found)
 
