@@ -124,7 +124,7 @@ class Transpose(Operator):
         return (TensorType(types[0].dtype, permuted(types[0].shape, self.permutation)),)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return (np.ascontiguousarray(arrays[0].transpose(self.permutation)),)
+        return (np.asarray(arrays[0].transpose(self.permutation), order="C"),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
