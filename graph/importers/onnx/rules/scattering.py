@@ -11,7 +11,7 @@ import numpy as np
 from .....tir.sizes import closed, closed_shape, product_of
 from ....errors import ModelError
 from ....ops import arithmetic, scattering
-from ....ops.base import Operator, listed, normal_axis
+from ....ops.base import listed, normal_axis
 from ....ops.gathering import Gather
 from ....ops.logic import Where
 from ....ops.movement import Identity, Reshape
@@ -22,7 +22,7 @@ from .rule import Application, ImportRule, Result
 from .slicing import add
 
 _TURNED = 1 << 22  # elements of a result, at most, whose updates are looked for in advance
-_PAIRS: dict[str, Operator] = {
+_PAIRS = {
     "add": arithmetic.Add(),
     "mul": arithmetic.Mul(),
     "max": arithmetic.Max(),
