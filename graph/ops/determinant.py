@@ -102,7 +102,7 @@ def _eliminated(x: Tensor, place: Tensor, name: str) -> Tensor:
     def element(*i: Expr) -> Expr:
         b, (row, column) = i[:-2], i[-2:]
         first = te.clamp_index(place[b], rest + 1)
-        own = te.select(te.eq(first, row + 1), 0, row + 1)
+        own = te.clamp_index(te.select(te.eq(first, row + 1), 0, row + 1), rest + 1)
         pivot = x[(*b, first, 0)]
         divisor = te.select(te.eq(pivot, 0.0), te.const(1, pivot.dtype), pivot)
         return x[(*b, own, column + 1)] - x[(*b, own, 0)] / divisor * x[(*b, first, column + 1)]

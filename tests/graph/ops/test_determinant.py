@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright import emulated
+from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError, UnsupportedOperator
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.determinant import Det
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType
 
 from ..cases import Case, check_case, check_compiled, model_of
@@ -59,3 +62,14 @@ def test_what_is_no_small_matrix_is_refused() -> None:
     with pytest.raises(UnsupportedOperator) as caught:
         import_onnx(model)
     assert "float32[17, 17] has more than 16 rows" in str(caught.value)
+
+
+@pytest.mark.needs_cxx
+@pytest.mark.usefixtures("nvrtc")
+def test_a_gpu_that_is_emulated_gives_them() -> None:
+    """Its proof knows that every row that is read exists."""
+    model, feeds = model_of([Case("Det", (normal(6, 4, 4),))], 22)
+    graph = import_onnx(model)
+    engine = emulated(compile(graph, "cuda:sm_90a", cache=False))
+    found, expected = engine.run(feeds)["y0"], evaluate(graph, feeds)["y0"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
