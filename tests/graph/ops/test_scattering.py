@@ -22,7 +22,7 @@ from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType
 from tilewright.runtime.index_checks import IndexRangeError
 
-from ..cases import Case, check_case, check_compiled, model_of
+from ..cases import Case, check_case, check_compiled, expected_of, model_of
 
 RNG = np.random.default_rng(0)
 COMBININGS = ("none", "add", "mul", "max", "min")
@@ -273,3 +273,17 @@ def test_models_that_do_not_fit_are_refused() -> None:
         with pytest.raises(UnsupportedOperator) as caught:
             import_onnx(model)
         assert reason in str(caught.value)
+
+
+def test_another_axis_may_be_open() -> None:
+    """With indices that the model gives, too."""
+    for constants in ((), (1,)):
+        x, at, updates = floats(6, 3), places(3, 2, 2), floats(2, 2)
+        case = Case("ScatterElements", (x, at, updates), {"axis": 1}, (18,), constants)
+        model, feeds = model_of([case], 18)
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+        engine = compile(import_onnx(model, shapes={"n": (2, 6, 9)}), "python", cache=False)
+        for count in (2, 7):
+            feeds["c0_x0"] = floats(count, 3)
+            (expected,) = expected_of(model, feeds)
+            np.testing.assert_array_equal(engine.run(feeds)["y0"], expected)

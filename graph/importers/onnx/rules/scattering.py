@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .....tir.sizes import closed, closed_shape, product_of
+from .....tir.sizes import closed, closed_shape, is_closed, largest, product_of
 from ....errors import ModelError
 from ....ops import arithmetic, scattering
 from ....ops.base import listed, normal_axis
 from ....ops.gathering import Gather
 from ....ops.logic import Where
 from ....ops.movement import Identity, Reshape
-from ....types import Array, TensorType, owned
+from ....types import Array, Shape, TensorType, owned
 from ..node import NodeReader, NotSupported
 from .gathering import constant_indices
 from .rule import Application, ImportRule, Result
@@ -43,7 +43,7 @@ def _scatter_elements(node: NodeReader) -> Result:
     op = scattering.ScatterElements(_combining(node), axis)
     op.infer((x, indices, node.type(2)))
     known = constant_indices(node, x.shape[axis])
-    if known is not None and product_of(x.shape) <= _TURNED:
+    if known is not None and _is_small(x.shape):
         at = np.indices(known.shape)
         at[axis] = known
         places = np.ravel_multi_index(tuple(at), closed_shape(x.shape))
@@ -69,7 +69,7 @@ def _scatter_nd(node: NodeReader) -> Result:
     row = product_of(x.shape[depth:])
     op = scattering.ScatterND(_combining(node))
     known = constant_indices(node, sizes)
-    if known is not None and product_of(sizes) <= _TURNED:
+    if known is not None and _is_small(sizes):
         places = np.ravel_multi_index(tuple(np.moveaxis(known, -1, 0)), closed_shape(sizes))
         rows = [
             node.emit(Reshape((count_, row)), v)
@@ -83,6 +83,11 @@ def _scatter_nd(node: NodeReader) -> Result:
         for position, shape in enumerate(((*sizes, row), (count, depth), (count, row)))
     )
     return Reshape(x.shape), (node.emit(op, data, at, new),)
+
+
+def _is_small(shape: Shape) -> bool:
+    """Whether the model says how many places there are, and they are not too many."""
+    return is_closed(shape) and largest(product_of(shape)) <= _TURNED
 
 
 def _turned(
