@@ -90,6 +90,15 @@ def _of_angle(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return meaning
 
 
+def _remainder(x: Array, y: Array) -> Array:
+    """What is left of x / y, up to the largest quotient."""
+    with np.errstate(all="ignore"):
+        wide = np.abs(np.divide(x, y, dtype=np.float64)) > LARGEST_QUOTIENT
+        known = ~(wide & np.isfinite(x)) if x.dtype == np.float64 else np.True_
+        result: Array = np.where(known, np.fmod(x, y), np.asarray(np.nan, x.dtype))
+    return result
+
+
 def _max_any(a: Array, b: Array) -> Array:
     return np.where(np.greater(a, b), a, b)
 
@@ -112,6 +121,9 @@ GELU = Intrinsic("gelu", 1, _gelu, elementary=True)  # x * (1 + erf(x / sqrt 2))
 LARGEST_ANGLE = 32768.0  # of which sin and cos are computed; beyond, they are NaN
 SIN = Intrinsic("sin", 1, _of_angle(np.sin), elementary=True)
 COS = Intrinsic("cos", 1, _of_angle(np.cos), elementary=True)
+ATAN = Intrinsic("atan", 1, np.arctan, elementary=True)
+LARGEST_QUOTIENT = 2.0**96  # in float64; beyond, what it leaves is NaN
+FMOD = Intrinsic("fmod", 2, _remainder, elementary=True)  # x - y * trunc(x / y), exactly
 EXPM1 = Intrinsic("expm1", 1, np.expm1, elementary=True)  # exp(x) - 1
 LOG1P = Intrinsic("log1p", 1, np.log1p, elementary=True)  # log(1 + x)
 POW = Intrinsic("pow", 2, np.power, elementary=True)
@@ -124,7 +136,7 @@ MAX_ANY = Intrinsic("max_any", 2, _max_any)
 MIN_ANY = Intrinsic("min_any", 2, _min_any)
 SCALE = Intrinsic("scale", 2, _scale_by_power_of_two)  # a * 2**b for an integral b, or NaN for one
 
-_ELEMENTARY = (EXP, EXP2, LOG, TANH, ERF, GELU, SIN, COS, EXPM1, LOG1P, POW)
+_ELEMENTARY = (EXP, EXP2, LOG, TANH, ERF, GELU, SIN, COS, ATAN, FMOD, EXPM1, LOG1P, POW)
 ALL = (*_ELEMENTARY, SQRT, ABS, ROUND, FLOOR, MAX_ANY, MIN_ANY, SCALE)
 _BY_NAME = {intrinsic.name: intrinsic for intrinsic in ALL}
 

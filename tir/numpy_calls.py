@@ -47,9 +47,16 @@ _INTRINSICS = {
 } | {"rint": intrinsics.ROUND}
 # where the language has another name for a function
 _NAMES = {
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctanh": "atanh",
     "equal": "eq",
     "fabs": "abs",
     "float_power": "pow",
+    "fmod": "fmod",
     "logical_and": "all_of",
     "logical_not": "logical_not",
     "logical_or": "any_of",

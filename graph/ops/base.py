@@ -266,6 +266,13 @@ def check_number(operator: Operator, types: tuple[TensorType, ...]) -> None:
         refuse(operator, "expected numbers, got bool", code="op-number")
 
 
+def check_integer(operator: Operator, types: tuple[TensorType, ...]) -> None:
+    """Refuse inputs that are not integers of one type."""
+    check_same_dtype(operator, types)
+    if types[0].is_float or types[0].dtype == "bool":
+        refuse(operator, f"expected integers, got {types[0].dtype}", code="op-integer")
+
+
 def check_bool(operator: Operator, types: tuple[TensorType, ...]) -> None:
     """Refuse inputs that are not truth values."""
     if wrong := [type_ for type_ in types if type_.dtype != "bool"]:

@@ -29,6 +29,7 @@ from .base import (
     check_arity,
     check_bool,
     check_float,
+    check_integer,
     check_number,
     check_same_dtype,
     listed,
@@ -37,12 +38,13 @@ from .base import (
     tensor_type,
 )
 
-Takes = Literal["any", "bool", "float", "number"]
+Takes = Literal["any", "bool", "float", "integer", "number"]
 
 _CHECKS = {
     "any": check_same_dtype,
     "bool": check_bool,
     "float": check_float,
+    "integer": check_integer,
     "number": check_number,
 }
 

@@ -1,4 +1,4 @@
-"""Functions of one number: Abs, Sqrt, Exp, Log, Tanh, Erf, Floor, Ceil, Round, Cast."""
+"""Functions of one number: Abs, Sign, Sqrt, Exp, Log, Tanh, Erf, Floor, Ceil, Round, Cast."""
 
 from __future__ import annotations
 
@@ -27,6 +27,20 @@ class Abs(Elementwise):
 
     def element(self, *elements: Expr) -> Expr:
         return te.abs(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Sign(Elementwise):
+    """1 for a positive number, -1 for a negative one, else x itself, which is 0 or NaN."""
+
+    arity = (1, 1)
+    decides = True
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.sign(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.sign(*elements)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Gather(Operator):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, indices = arrays
-        return (np.take(x, _places(indices, x.shape[self.axis]), self.axis),)
+        return (np.take(x, places_from_front(indices, x.shape[self.axis]), self.axis),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, indices = tensors
@@ -52,7 +52,7 @@ class Gather(Operator):
         def element(*i: Expr) -> Expr:
             if 0 in x.shape:
                 return te.const(0, x.dtype)
-            at = _index(indices[i[self.axis : end]], shape[self.axis])
+            at = index_from_front(indices[i[self.axis : end]], shape[self.axis])
             return x[(*i[: self.axis], at, *i[end:])]
 
         return (te.compute(result.shape, element, name=name),)
@@ -84,7 +84,9 @@ class GatherElements(Operator):
         x, indices = arrays
         sizes = (None if d == self.axis else size for d, size in enumerate(indices.shape))
         part = x[tuple(map(slice, sizes))]
-        return (np.take_along_axis(part, _places(indices, x.shape[self.axis]), self.axis),)
+        return (
+            np.take_along_axis(part, places_from_front(indices, x.shape[self.axis]), self.axis),
+        )
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, indices = tensors
@@ -93,7 +95,7 @@ class GatherElements(Operator):
         def element(*i: Expr) -> Expr:
             if 0 in x.shape:
                 return te.const(0, x.dtype)
-            at = _index(indices[i], shape[self.axis])
+            at = index_from_front(indices[i], shape[self.axis])
             return x[(*i[: self.axis], at, *i[self.axis + 1 :])]
 
         return (te.compute(shape_of(indices), element, name=name),)
@@ -130,7 +132,7 @@ class GatherND(Operator):
         x, indices = arrays
         batch = np.indices(indices.shape[:-1], sparse=True)[: self.batch]
         sizes = x.shape[self.batch : self.batch + indices.shape[-1]]
-        position = np.moveaxis(_places(indices, sizes), -1, 0)
+        position = np.moveaxis(places_from_front(indices, sizes), -1, 0)
         return (x[(*batch, *position)],)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
@@ -143,7 +145,7 @@ class GatherND(Operator):
             if 0 in x.shape:
                 return te.const(0, x.dtype)
             sizes = shape_of(x)[self.batch : self.batch + depth]
-            at = [_index(indices[(*i[:outer], n)], size) for n, size in enumerate(sizes)]
+            at = [index_from_front(indices[(*i[:outer], n)], size) for n, size in enumerate(sizes)]
             return x[(*i[: self.batch], *at, *i[outer:])]
 
         return (te.compute(result.shape, element, name=name),)
@@ -162,14 +164,14 @@ def _check_source(operator: Operator, types: tuple[TensorType, ...], sizes: Shap
         refuse(operator, f"{types[1]} has indices into no elements", code="gather-empty")
 
 
-def _places(indices: Array, sizes: int | tuple[int, ...]) -> NDArray[np.int64]:
+def places_from_front(indices: Array, sizes: int | tuple[int, ...]) -> NDArray[np.int64]:
     """Indices from the front, moved into axes of `sizes`."""
     extent = np.asarray(sizes)
     places = indices.astype(np.int64)
     return np.clip(np.where(places < 0, places + extent, places), 0, np.maximum(extent - 1, 0))
 
 
-def _index(value: Expr, size: AnySize) -> Expr:
+def index_from_front(value: Expr, size: AnySize) -> Expr:
     """An index from the front, checked."""
     position = te.cast(value, "int64")
     counted = te.select(position < 0, position + closed(size), position)

@@ -1,10 +1,11 @@
-"""Truth values and what they choose: Equal, Less, LessOrEqual, IsNaN, And, Or, Not, Where.
+"""Truth values and what they choose: Equal, Less, LessOrEqual, IsNaN, IsInf, And, Or, Not, Where.
 
 Greater is Less with its inputs swapped; Xor of truth values is Not of Equal.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -74,6 +75,28 @@ class IsNaN(Elementwise):
     def element(self, *elements: Expr) -> Expr:
         (x,) = elements
         return te.ne(x, x)
+
+
+@dataclass(frozen=True, slots=True)
+class IsInf(Elementwise):
+    """Whether x is infinite: `positive`, `negative`, or either."""
+
+    positive: bool = True
+    negative: bool = True
+
+    arity = (1, 1)
+    takes = "float"
+    gives = "bool"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        below = np.less(x, 0)
+        return (np.isinf(x) & np.where(below, self.negative, self.positive),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        ends = [math.inf] * self.positive + [-math.inf] * self.negative
+        return te.any_of(te.const(False, "bool"), *(te.eq(x, end) for end in ends))
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,8 @@ class Reshape(Operator):
         shape = shape_of(x)
 
         def element(*indices: Expr) -> Expr:
+            if 0 in x.shape:
+                return te.const(0, x.dtype)
             source: list[Expr | int] = []
             for before, after in reshape_groups(shape, self.shape):
                 extents = [self.shape[d] for d in after]
@@ -122,7 +124,7 @@ class Transpose(Operator):
         return (TensorType(types[0].dtype, permuted(types[0].shape, self.permutation)),)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return (np.ascontiguousarray(arrays[0].transpose(self.permutation)),)
+        return (np.asarray(arrays[0].transpose(self.permutation), order="C"),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors

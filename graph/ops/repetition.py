@@ -35,7 +35,7 @@ class Expand(Operator):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
         shape = np.broadcast_shapes(x.shape, closed_shape(self.shape))
-        return (np.ascontiguousarray(np.broadcast_to(x, shape)),)
+        return (np.array(np.broadcast_to(x, shape), order="C"),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors

@@ -31,6 +31,8 @@ CALL_CYCLES = {
     "gelu": 22.0,
     "sin": 18.0,
     "cos": 18.0,
+    "atan": 22.0,
+    "fmod": 90.0,
     "expm1": 13.0,
     "log1p": 22.0,
     "pow": 40.0,

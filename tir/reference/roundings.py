@@ -72,6 +72,7 @@ _PROMISED = {
     "gelu": (8, 14),
     "sin": (3, 3),
     "cos": (3, 3),
+    "atan": (3, 3),
     "expm1": (5, 3),
     "log1p": (2, 2),
 }
@@ -313,6 +314,8 @@ class RoundedEvaluator(ArrayEvaluator):
             return Rounded(value, _sum(slope, roundoff(value, dtype)))
         if name == "pow":
             return Rounded(value, self._power_error(value, given[0], given[1], dtype))
+        if name == "fmod" and all(one.error is None for one in given):
+            return Rounded(value)
         if name not in _SLOPES:
             raise NotFollowed(name)
         slope = None if error is None else np.multiply(_SLOPES[name](a, value), error)
@@ -378,6 +381,7 @@ _SLOPES: dict[str, Callable[[Array, Array], Array]] = {
     "gelu": _gelu_slope,
     "sin": lambda a, value: np.ones_like(value),
     "cos": lambda a, value: np.ones_like(value),
+    "atan": lambda a, value: np.divide(1.0, np.add(np.multiply(a, a), 1.0)),
     "expm1": lambda a, value: np.add(value, 1.0),
     "log1p": lambda a, value: np.divide(1.0, np.abs(np.add(a, 1.0))),
 }

@@ -15,6 +15,9 @@ from ..expr import const as exact_const
 from ..operand_checks import check_function
 from .checks import check_number_type, operands
 
+_LN_2 = math.log(2.0)
+_FAR = 1e9  # beyond, the inverse of a hyperbolic function is a logarithm, to the last place
+
 
 def _call(intrinsic: intrinsics.Intrinsic, *arguments: Expr | Number) -> Expr:
     values = operands(intrinsic.name, *arguments)
@@ -89,6 +92,23 @@ def tan(x: Expr) -> Expr:
     return sin(x) / cos(x)
 
 
+def atan(x: Expr) -> Expr:
+    """The angle between -pi/2 and pi/2 whose tangent is x, within 3 ulp."""
+    return _call(intrinsics.ATAN, x)
+
+
+def asin(x: Expr) -> Expr:
+    """The angle between -pi/2 and pi/2 whose sine is x, within 6 ulp; NaN where |x| > 1."""
+    (x,) = operands("asin", x)
+    return atan(x / sqrt((1.0 - x) * (1.0 + x)))
+
+
+def acos(x: Expr) -> Expr:
+    """The angle between 0 and pi whose cosine is x, within 5 ulp; NaN where |x| > 1."""
+    (x,) = operands("acos", x)
+    return atan(sqrt((1.0 - x) / (1.0 + x))) * 2.0
+
+
 def expm1(x: Expr) -> Expr:
     """exp(x) - 1, within 5 ulp also where x is small; in float64 3."""
     return _call(intrinsics.EXPM1, x)
@@ -117,6 +137,30 @@ def sinh(x: Expr) -> Expr:
 def cosh(x: Expr) -> Expr:
     """The hyperbolic cosine, (exp(x) + exp(-x)) / 2: within 4 ulp; infinite where exp is."""
     return (exp(x) + exp(-x)) * 0.5
+
+
+def asinh(x: Expr) -> Expr:
+    """The number whose hyperbolic sine is x, within 5 ulp."""
+    size = abs(x)
+    near = log1p(size + size * size / (sqrt(size * size + 1.0) + 1.0))
+    value = Select(compare(LT, size, exact_const(_FAR, size.dtype)), near, log(size) + _LN_2)
+    return Select(compare(LT, x, exact_const(0, x.dtype)), -value, value)
+
+
+def acosh(x: Expr) -> Expr:
+    """The number of 0 or more whose hyperbolic cosine is x, within 5 ulp; NaN where x < 1."""
+    (x,) = operands("acosh", x)
+    above = x - 1.0
+    near = log1p(above + sqrt(above * (above + 2.0)))
+    value = Select(compare(LT, x, exact_const(_FAR, x.dtype)), near, log(x) + _LN_2)
+    return Select(compare(LT, x, exact_const(1, x.dtype)), exact_const(math.nan, x.dtype), value)
+
+
+def atanh(x: Expr) -> Expr:
+    """The number whose hyperbolic tangent is x, within 5 ulp; NaN where |x| > 1."""
+    size = abs(x)
+    value = log1p(size * 2.0 / (1.0 - size)) * 0.5
+    return Select(compare(LT, x, exact_const(0, x.dtype)), -value, value)
 
 
 def sigmoid(x: Expr) -> Expr:
@@ -173,6 +217,13 @@ def trunc(x: Expr) -> Expr:
 def pow(x: Expr | Number, y: Expr | Number) -> Expr:
     """x to the power y."""
     return power(*operands("pow", x, y))
+
+
+def fmod(x: Expr | Number, y: Expr | Number) -> Expr:
+    """What is left of x / y, x - y * trunc(x / y), exactly; it has the sign of x. Of float64 it is
+    NaN where |x / y| > 2**96.
+    """
+    return _call(intrinsics.FMOD, x, y)
 
 
 def min_any(a: Expr | Number, b: Expr | Number) -> Expr:

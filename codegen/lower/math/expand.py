@@ -12,9 +12,11 @@ from ....tir.lowered import Fma
 from ....tir.node import Node
 from ....tir.target.target import Target
 from ....tir.visit import transform
+from .atan import expand_atan
 from .exp import expand_exp
 from .exp2 import expand_exp2
 from .expm1 import expand_expm1
+from .fmod import expand_fmod
 from .gelu import expand_gelu
 from .log import expand_log, expand_log1p
 from .pow import expand_pow
@@ -31,6 +33,8 @@ _EXPANSIONS: dict[str, Callable[..., Expr]] = {
     "pow": expand_pow,
     "sin": expand_sin,
     "cos": expand_cos,
+    "atan": expand_atan,
+    "fmod": expand_fmod,
     "expm1": expand_expm1,
     "log1p": expand_log1p,
 }

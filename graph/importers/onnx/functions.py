@@ -16,7 +16,7 @@ from onnx.shape_inference import InferenceError
 from ....tir.sizes import AnySize
 from ...types import TensorType
 from .nested import graphs_of
-from .node import NotSupported, attribute_names, node_name
+from .node import NotSupported, attribute_names, node_name, schema_of
 
 FunctionKey = tuple[str, str, str]  # domain, name, overload
 
@@ -52,7 +52,7 @@ def is_function(
     proto: NodeProto, opset: int, functions: Mapping[FunctionKey, FunctionProto]
 ) -> bool:
     """Whether a node calls a function of the model, or one that ONNX defines."""
-    return _key(proto) in functions or _has_body(_schema(proto, opset))
+    return _key(proto) in functions or _has_body(schema_of(proto, opset))
 
 
 def schema_body(
@@ -63,7 +63,7 @@ def schema_body(
     types: of the inputs, None for one that is left out. Raises: NotSupported where the node does
     not fit its operator.
     """
-    schema = _schema(proto, opset)
+    schema: Any = schema_of(proto, opset)
     if not _has_body(schema):
         return None
     _check_call(schema, proto, types)
@@ -88,14 +88,7 @@ def _domain(domain: str) -> str:
     return domain or "ai.onnx"
 
 
-# onnx's own types know nothing of a schema's functions
-def _schema(proto: NodeProto, opset: int) -> Any:
-    try:
-        return onnx.defs.get_schema(proto.op_type, opset, proto.domain)
-    except onnx.defs.SchemaError:
-        return None
-
-
+# onnx's own types know nothing of a schema's functions, hence Any
 def _has_body(schema: Any) -> bool:
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 from ....tir.sizes import AnySize, closed_shape, largest
@@ -348,6 +349,16 @@ def _holds(dtype: str, value: float) -> bool:
     if dtype == "bool" or not math.isfinite(value) or value != int(value):
         return False
     return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
+
+
+def schema_of(proto: NodeProto, opset: int) -> onnx.defs.OpSchema | None:
+    """ONNX's schema of a node's operator; None where the opset has no such operator."""
+    if not 0 <= opset < 1 << 31:
+        return None
+    try:
+        return onnx.defs.get_schema(proto.op_type, opset, proto.domain)
+    except onnx.defs.SchemaError:
+        return None
 
 
 def node_name(proto: NodeProto) -> str:

@@ -41,7 +41,7 @@ def _spell_out_axes(proto: ModelProto) -> None:
     nodes: list[NodeProto] = []
     for node in proto.graph.node:
         given = attribute_names(node)
-        if node.op_type in _BROADCASTING and "axis" in given:
+        if node.op_type in _BROADCASTING and "axis" in given and len(node.input) == 2:
             ranks = _ranks(proto) if ranks is None else ranks
             nodes.extend(_with_all_axes(node, given["axis"].i, ranks))
         else:

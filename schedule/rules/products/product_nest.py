@@ -250,7 +250,7 @@ def rows_in_block(found: Contraction, tile: Tile, target: CpuTarget) -> int:
 
     What a panel adds up in parts stays near as well: a block of rows times a panel.
     """
-    fitting = target.l2_bytes // (4 * found.steps * found.data.buffer.type.bytes)
+    fitting = target.l2_bytes // (4 * max(found.steps, 1) * found.data.buffer.type.bytes)
     most = -(-max(ROW_BLOCK, fitting) // tile.rows)
     tiles = -(-found.rows[-1].extent // tile.rows)
     return min(range(most, most // 2, -1), key=lambda size: busiest(tiles, size, target))

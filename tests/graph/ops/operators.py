@@ -11,6 +11,7 @@ from tilewright.graph.ops.attention import Attention
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.data_size import DataSize, SizeWithin
+from tilewright.graph.ops.determinant import Det
 from tilewright.graph.ops.elementwise import Elementwise
 from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts
 from tilewright.graph.ops.functions import Cast, Tanh
@@ -36,6 +37,12 @@ from tilewright.graph.ops.reduction import (
 from tilewright.graph.ops.registry import OPERATORS
 from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.resize import SAME, Places, Resize
+from tilewright.graph.ops.scattering import (
+    CacheUpdate,
+    ReverseSequence,
+    ScatterElements,
+    ScatterND,
+)
 from tilewright.graph.ops.size_values import SizeRange, SizeValues
 from tilewright.graph.ops.slicing import Pad, Slice, Spread
 from tilewright.graph.ops.softmax import LogSoftmax, Softmax
@@ -71,7 +78,7 @@ BOXES = np.stack([BOXES.T, BOXES[::-1].T])[np.newaxis]
 
 def samples() -> tuple[Sample, ...]:
     """Those of all operators."""
-    return (*_elementwise(), *_others(), *_of_data_sizes())
+    return (*_elementwise(), *_others(), *_of_places(), *_of_data_sizes())
 
 
 def _elementwise() -> list[Sample]:
@@ -80,7 +87,7 @@ def _elementwise() -> list[Sample]:
     for kind in OPERATORS:
         if issubclass(kind, Elementwise):
             least, most = kind.arity
-            dtype = "bool" if kind.takes == "bool" else "float32"
+            dtype = {"bool": "bool", "integer": "int32"}.get(kind.takes, "float32")
             op = kind("int32") if kind is Cast else kind()
             for count in {least, 2 if most is None else most}:
                 arrays = [numbers(*shape, dtype=dtype) for shape in shapes[:count]]
@@ -144,6 +151,20 @@ def _others() -> tuple[Sample, ...]:
         (SizeValues((2, 5, 7), (3,)), ()),
         (Spread((1, 2, 3)), (x,)),
         (Trilu(), (x,)),
+    ]
+    return tuple(Sample(op, arrays) for op, arrays in found)
+
+
+def _of_places() -> tuple[Sample, ...]:
+    x = numbers(2, 3, 4)
+    found: list[tuple[Operator, tuple[Array, ...]]] = [
+        (ScatterElements("none", 1), (x, np.array([[[2], [0]]]), numbers(1, 2, 1))),
+        (ScatterElements("add", 1), (x, np.array([[[2], [2]]]), numbers(1, 2, 1))),
+        (ScatterND(), (x, np.array([[0, 1], [1, -1]]), numbers(2, 4))),
+        (ScatterND("mul"), (x, np.array([[0, 1], [0, 1]]), numbers(2, 4))),
+        (CacheUpdate(1), (x, numbers(2, 2, 4), np.array([1, 0]))),
+        (ReverseSequence(1, 0), (x, np.array([3, 2]))),
+        (Det(), (numbers(2, 3, 3),)),
     ]
     return tuple(Sample(op, arrays) for op, arrays in found)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.driver.build import build
-from tilewright.graph.errors import UnsupportedOperator
+from tilewright.graph.errors import ModelError, UnsupportedOperator
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.activation import Gelu, Relu, Sigmoid, Softplus
 from tilewright.graph.ops.elementwise import Elementwise
@@ -35,6 +35,15 @@ CASES = [
     *(Case("HardSwish", (x,), {}, (14, 22)) for x in INPUTS),
     *(Case("Elu", (x,), {}, (7, 22)) for x in INPUTS),
     Case("Elu", (SPECIAL,), {"alpha": 2.5}, (22,)),
+    *(Case("PRelu", (normal(2, 3, 4), normal(*shape)), {}, (7, 9, 16)) for shape in ((4,), (3, 1))),
+    Case("PRelu", (normal(2, 3).astype("int64"), np.array([-2, 3, 0])), {}, (9, 16)),
+    *(Case("Selu", (x,), {}, (7, 13, 22)) for x in INPUTS),
+    Case("Selu", (SPECIAL,), {"alpha": 1.5, "gamma": 2.0}, (13,)),
+    *(Case("Celu", (x,), {"alpha": 2.0}, (12, 17, 22)) for x in INPUTS[:2]),
+    *(Case("ThresholdedRelu", (x,), {"alpha": 0.5}, (10, 22)) for x in INPUTS[1:]),
+    *(Case("Shrink", (x,), {"lambd": 1.5, "bias": 1.0}, (9, 22)) for x in INPUTS[1:]),
+    *(Case("Mish", (x,), {}, (18, 22)) for x in INPUTS[1:]),
+    *(Case("Swish", (x,), {"alpha": 0.5}, (24,)) for x in INPUTS[1:]),
     *(Case("Softsign", (x,), {}, (7, 22)) for x in INPUTS if x.ndim),
     *(Case("Gelu", (x,), {}, (20,)) for x in INPUTS),
     *(Case("Gelu", (x,), {"approximate": "tanh"}, (20,)) for x in INPUTS),
@@ -84,6 +93,16 @@ def ulps(op: Elementwise, x: Array) -> float:
 def test_small_results_are_good_to_a_few_ulp(op: Elementwise, least: float, bound: float) -> None:
     x = np.linspace(least, 87, 20000, dtype=np.float32)
     assert ulps(op, x) <= bound
+
+
+def test_a_slope_that_makes_more_of_its_input_is_refused() -> None:
+    model, _ = model_of([Case("PRelu", (normal(3, 1), normal(4)))], 16)
+    with pytest.raises(ModelError) as refused:
+        import_onnx(model)
+    assert str(refused.value) == (
+        "ModelError: model: node 'y0' (PRelu) has the slope float32[4]; expected one that "
+        "broadcasts to float32[3, 1]. [onnx-prelu]"
+    )
 
 
 def test_an_unknown_approximation_is_refused() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.driver.build import build
 from tilewright.graph.errors import ModelError, UnsupportedOperator
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.arithmetic import Div
+from tilewright.graph.ops.whole_powers import PowInteger
 from tilewright.graph.types import Array
+from tilewright.tir.te import te
 
 from ..cases import Case, check_case, check_compiled, expected_of, model_of
 
@@ -63,6 +66,27 @@ CASES = [
     Case("Pow", (normal(1, 3, 4), whole(2, 3, 1, dtype="int32")), {}, (15,)),
     Case("Pow", (normal(1, 3), normal(2, 3, dtype="float64") * 0 + 2), {}, (15,)),
     Case("Pow", (SPECIAL, number(2)), {}, (15,), (1,)),
+    Case("Pow", (whole(1, 5, 7), whole(2, 7, least=0)), {}, (12, 15)),
+    Case("Pow", (whole(1, 5, 7, dtype="int32"), whole(2, 7, least=0) % 8), {}, (15,)),
+    Case("Pow", (whole(1, 5, 7), whole(2, 7, dtype="uint8", least=0)), {}, (15,)),
+    Case("Pow", (whole(1, 3, 4, least=1), number(1.5)), {}, (15,), (1,)),
+    Case("Pow", (whole(1, 3, 4, dtype="int32", least=1), normal(2, 4)), {}, (15,)),
+    *(
+        Case("Mod", (whole(1, 5, 7, dtype=kind), nonzero(2, 7, dtype=kind)), {"fmod": f}, (10, 13))
+        for kind in ("int8", "int16", "int32", "int64")
+        for f in (0, 1)
+    ),
+    Case("Mod", (whole(1, 5, 7, dtype="uint8", least=0), nonzero(2, 7, dtype="uint8", least=1))),
+    *(
+        Case("Mod", (9 * normal(1, 5, 7, dtype=kind), normal(2, 7, dtype=kind)), {"fmod": f}, (13,))
+        for kind in ("float32", "float64")
+        for f in (0, 1)
+    ),
+    *(Case("Mod", (SPECIAL, SPECIAL[::-1].copy()), {"fmod": f}, (13,)) for f in (0, 1)),
+    Case("Mod", (SPECIAL, number(np.inf)), {"fmod": 1}, (13,)),
+    Case("Sign", (SPECIAL,), {}, (9, 13)),
+    *(Case("Sign", (whole(1, 5, dtype=kind),), {}, (13,)) for kind in ("int8", "int64")),
+    Case("Sign", (whole(1, 5, dtype="uint8", least=0),), {}, (13,)),
     Case("Neg", (normal(1, 3, 4),), {}, (6 + 1, 13)),
     Case("Neg", (whole(1, 4, dtype="int32"),), {}, (13,)),
     Case("Neg", (SPECIAL,), {}, (13,)),
@@ -101,6 +125,23 @@ def test_integers_are_divided_towards_zero_and_wrap() -> None:
     assert quotient.tolist() == [3, -3, -3, 3, 2, 2, 0, -128]
 
 
+def test_powers_of_integers_wrap_and_negative_ones_are_rounded_towards_zero() -> None:
+    x = np.array([0, 1, -1, -1, 2, -3, 2, 2, 1, -1, 3], np.int64)
+    n = np.array([0, -5, -3, -4, -1, -1, 63, 64, 10**9, 10**9 + 1, 41], np.int64)
+    (power,) = PowInteger().reference(x, n)
+    wrapped = (3**41 + 2**63) % 2**64 - 2**63
+    assert power.tolist() == [1, 1, -1, 1, 0, 0, -(2**63), 0, 1, -1, wrapped]
+
+
+@pytest.mark.needs_cc
+def test_compiled_powers_of_integers_have_the_bits_of_the_reference() -> None:
+    draw = np.random.default_rng(3)
+    x, n = draw.integers(-9, 10, 500), draw.integers(-4, 80, 500)
+    a, b = (te.placeholder(each.shape, "int64", name=m) for each, m in ((x, "a"), (n, "b")))
+    kernel = build(te.func(a, b, *PowInteger().express(a, b, name="y"), name="f"))
+    np.testing.assert_array_equal(kernel(x, n), PowInteger().reference(x, n)[0])
+
+
 def test_clip_of_old_opsets_is_bounded_by_the_largest_float() -> None:
     model, feeds = model_of([Case("Clip", (SPECIAL,), {"min": 0.0})], 10)
     (expected,) = expected_of(model, feeds)
@@ -108,10 +149,11 @@ def test_clip_of_old_opsets_is_bounded_by_the_largest_float() -> None:
 
 
 def test_what_has_no_meaning_here_is_refused() -> None:
-    model, _ = model_of([Case("Pow", (whole(1, 3), whole(2, 3)))], 15)
+    exponent = whole(2, 3, dtype="uint64", least=0)
+    model, _ = model_of([Case("Pow", (whole(1, 3), exponent))], 15)
     with pytest.raises(UnsupportedOperator) as caught:
         import_onnx(model)
-    assert "the base is int64[3], and only float32 and float64 have powers" in str(caught.value)
+    assert "the exponent is uint64[3]; known are integers that int64 has" in str(caught.value)
     model, _ = model_of([Case("Clip", (normal(1, 3), normal(2, 3)))], 13)
     with pytest.raises(ModelError) as refused:
         import_onnx(model)

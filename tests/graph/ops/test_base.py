@@ -240,6 +240,12 @@ def test_only_what_is_elementwise_adds_to_an_expression() -> None:
 
 
 def test_an_operator_that_rounds_to_whole_numbers_decides() -> None:
-    assert {kind.__name__ for kind in OPERATORS if kind.decides} == {"Ceil", "Floor", "Round"}
+    assert {kind.__name__ for kind in OPERATORS if kind.decides} == {
+        "Ceil",
+        "Floor",
+        "Mod",
+        "Round",
+        "Sign",
+    }
     assert Floor().decides
     assert not Add().decides

@@ -37,6 +37,10 @@ CASES = [
         for kind in ("float32", "int64", "int32")
     ),
     *(Case(name, (SPECIAL, SPECIAL[::-1].copy()), {}, (16,)) for name in COMPARISONS),
+    Case("IsInf", (SPECIAL,), {}, (10, 20)),
+    Case("IsInf", (SPECIAL.astype("float64"),), {"detect_negative": 0}, (10, 20)),
+    Case("IsInf", (SPECIAL,), {"detect_positive": 0}, (20,)),
+    Case("IsInf", (SPECIAL,), {"detect_positive": 0, "detect_negative": 0}, (20,)),
     Case("Equal", (truth(1, 3, 5), truth(2, 5)), {}, (7, 11, 13)),
     Case("Equal", (whole(1, 3, 5), whole(2)), {}, (13,), (1,)),
     *(

@@ -38,6 +38,7 @@ REFUSED = {
     "op-broadcast",
     "overlap-types",
     "reshape-count",
+    "scatter-nd-shape",
     "size-axis",
     "size-divisor",
     "size-open",

@@ -37,6 +37,13 @@ def newest(name: str) -> int:
     return 13 if name == "ReduceSum" else 18
 
 
+# axes as inputs, attributes, opsets
+LOGARITHMS: list[tuple[tuple[Array, ...], dict[str, int | list[int]], tuple[int, ...]]] = [
+    ((), {}, (7, 11, 13, 18, 28)),
+    ((), {"axes": [1, -1], "keepdims": 0}, (7, 13)),
+    ((np.array([2, 0]),), {}, (18,)),
+    ((np.array([1]),), {"keepdims": 0}, (20,)),
+]
 CASES = [
     *(
         Case(name, (X,), {"axes": axes, "keepdims": kept}, (7, 11))
@@ -51,6 +58,25 @@ CASES = [
         for kept in (0, 1)
     ),
     *(Case(name, (X,), {}, (7, 11, 13, 18)) for name in ALL),
+    *(
+        Case("ReduceLogSum", (np.abs(X), *axes), attributes, opsets, (1,))
+        for axes, attributes, opsets in LOGARITHMS
+    ),
+    *(
+        Case("ReduceLogSumExp", (x, *axes), attributes, opsets, (1,))
+        for x in (X, 200 * X)
+        for axes, attributes, opsets in LOGARITHMS
+    ),
+    Case("ReduceLogSumExp", (np.array([[-np.inf, 1], [2, 3]], np.float32),), {}, (13, 18)),
+    *(Case("ReduceL2", (whole(3, 4, dtype=k),), {}, (13, 18)) for k in ("int32", "int64")),
+    *(
+        Case("LpNormalization", (x,), {"axis": axis, "p": p}, (7, 22))
+        for x in (np.abs(X), normal(3, 4, dtype="float64") ** 2, 0 * X)  # the reference adds x
+        for axis in (1, -1)
+        for p in (1, 2)
+    ),
+    Case("MeanVarianceNormalization", (X,), {}, (9, 13, 22)),
+    Case("MeanVarianceNormalization", (X,), {"axes": [1, 2]}, (9, 13)),
     *(Case(name, (X,), {"noop_with_empty_axes": 1}, (18,)) for name in PLAIN),
     *(Case(name, (normal(),), {"keepdims": 0}, (13,)) for name in PLAIN),
     *(Case(name, (SPECIAL, np.array([1])), {}, (18,), (1,)) for name in ("ReduceMax", "ReduceMin")),
@@ -133,3 +159,23 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(UnsupportedOperator) as unknown:
         import_onnx(model)
     assert "input 'c0_x1' is not a constant" in str(unknown.value)
+
+
+def test_a_norm_of_a_negative_vector_counts_its_magnitudes() -> None:
+    x = np.array([[-3, 1]], np.float32)
+    model, feeds = model_of([Case("LpNormalization", (x,), {"p": 1})], 22)
+    found = evaluate(import_onnx(model), feeds)["y0"]
+    np.testing.assert_allclose(found, [[-0.75, 0.25]])
+    model, _ = model_of([Case("LpNormalization", (X,), {"p": 3})], 22)
+    with pytest.raises(UnsupportedOperator) as caught:
+        import_onnx(model)
+    assert "p is 3" in str(caught.value)
+
+
+def test_logarithms_of_integers_are_those_of_float64_rounded_towards_zero() -> None:
+    x = np.array([[1, 2, 3], [40, 50, 60]], np.int64)
+    for name, expected in (("ReduceLogSum", [1, 5]), ("ReduceLogSumExp", [3, 60])):
+        model, feeds = model_of([Case(name, (x,), {"axes": [1], "keepdims": 0})], 13)
+        found = evaluate(import_onnx(model), feeds, dtype=None)["y0"]
+        assert found.dtype == np.int64
+        assert found.tolist() == expected

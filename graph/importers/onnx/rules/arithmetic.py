@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .....tir import dtype as dtypes
 from ....errors import ModelError
-from ....ops import arithmetic, functions, movement
+from ....ops import arithmetic, functions, modulo, movement, whole_powers
 from ..node import NodeReader, NotSupported
 from ..tensors import dtype_name
 from .rule import Application, ImportRule, Result, plain
@@ -22,12 +22,31 @@ def _reciprocal(node: NodeReader) -> Result:
 
 
 def _pow(node: NodeReader) -> Result:
+    """In the type of the base; an integer to the power of a float, by way of float64."""
     base, exponent = node.type(0), node.type(1)
-    if not base.is_float:
-        raise NotSupported(f"the base is {base}, and only float32 and float64 have powers")
-    if base.dtype == exponent.dtype:
-        return arithmetic.Pow(), node.inputs
-    return arithmetic.Pow(), (node.value(0), node.emit(functions.Cast(base.dtype), node.value(1)))
+    if base.is_float:
+        return arithmetic.Pow(), (node.value(0), _as(node, 1, base.dtype))
+    if exponent.is_float:
+        power = node.emit(arithmetic.Pow(), _as(node, 0, "float64"), _as(node, 1, "float64"))
+        return functions.Cast(base.dtype), (power,)
+    if exponent.dtype == "uint64":
+        raise NotSupported(f"the exponent is {exponent}; known are integers that int64 has")
+    if base.dtype == "int64":
+        return whole_powers.PowInteger(), (node.value(0), _as(node, 1, "int64"))
+    power = node.emit(whole_powers.PowInteger(), _as(node, 0, "int64"), _as(node, 1, "int64"))
+    return functions.Cast(base.dtype), (power,)
+
+
+def _as(node: NodeReader, position: int, dtype: str) -> str:
+    """An input in element type `dtype`."""
+    value = node.value(position)
+    same = node.type(position).dtype == dtype
+    return value if same else node.emit(functions.Cast(dtype), value)
+
+
+def _modulo(node: NodeReader) -> Result:
+    """In old opsets, too, fmod=0 of floats is what ONNX's reference makes of it."""
+    return modulo.Mod(node.flag("fmod")), node.inputs
 
 
 def _mean(node: NodeReader) -> Result:
@@ -92,11 +111,13 @@ RULES: dict[str, ImportRule] = {
     "Max": ImportRule((6, 8, 12, 13), (), fold(arithmetic.Max())),
     "Mean": ImportRule((6, 8, 13), (), _mean),
     "Min": ImportRule((6, 8, 12, 13), (), fold(arithmetic.Min())),
+    "Mod": ImportRule((10, 13, 28), ("fmod",), _modulo),
     "Mul": ImportRule((7, 13, 14), (), plain(arithmetic.Mul())),
     "Neg": ImportRule((6, 13), (), _negated),
     "Pow": ImportRule((7, 12, 13, 15), (), _pow),
     "Reciprocal": ImportRule((6, 13), (), _reciprocal),
     "Round": ImportRule((11, 22), (), plain(functions.Round())),
+    "Sign": ImportRule((9, 13), (), plain(functions.Sign())),
     "Sqrt": ImportRule((6, 13), (), plain(functions.Sqrt())),
     "Sub": ImportRule((7, 13, 14), (), plain(arithmetic.Sub())),
     "Sum": ImportRule((6, 8, 13), (), fold(arithmetic.Sum())),

@@ -29,7 +29,7 @@ def _gather(node: NodeReader) -> Result:
     over = node.walks.get(node.value(1))
     if over is not None and not over.others and (made := _walked(node, shape, axis, over)):
         return made
-    indices = _constant_indices(node, shape[axis])
+    indices = constant_indices(node, shape[axis])
     walk = None if indices is None else _even_steps(indices)
     if indices is None or walk is None:
         return gathering.Gather(axis), node.inputs
@@ -54,7 +54,7 @@ def _walked(
 def _gather_elements(node: NodeReader) -> Result:
     shape = node.type(0).shape
     axis = normal_axis(gathering.GatherElements(0), node.integer("axis", 0), len(shape))
-    _constant_indices(node, shape[axis])
+    constant_indices(node, shape[axis])
     return gathering.GatherElements(axis), node.inputs
 
 
@@ -70,7 +70,7 @@ def _gather_nd(node: NodeReader) -> Result:
         made = _walked(node, flat, 0, over.places(sizes), node.emit(Reshape(flat), node.value(0)))
         if made is not None:
             return made
-    indices = _constant_indices(node, sizes)
+    indices = constant_indices(node, sizes)
     if indices is None or batch:
         return op, node.inputs
     places = np.asarray(
@@ -86,7 +86,7 @@ def _gather_nd(node: NodeReader) -> Result:
     )
 
 
-def _constant_indices(node: NodeReader, open_sizes: AnySize | Shape) -> Array | None:
+def constant_indices(node: NodeReader, open_sizes: AnySize | Shape) -> Array | None:
     """Indices that the model gives, counted from the front; None where it computes them, or where
     they are so many that a run looks at them.
 

@@ -19,11 +19,17 @@ def _xor(node: NodeReader) -> Result:
     return logic.Not(), (node.emit(logic.Equal(), *node.inputs),)
 
 
+def _is_infinite(node: NodeReader) -> Result:
+    up, down = (node.integer(f"detect_{way}", 1) != 0 for way in ("positive", "negative"))
+    return logic.IsInf(up, down), node.inputs
+
+
 RULES: dict[str, ImportRule] = {
     "And": ImportRule((7,), (), plain(logic.And())),
     "Equal": ImportRule((7, 11, 13, 19), (), plain(logic.Equal())),
     "Greater": ImportRule((7, 9, 13), (), _swapped(logic.Less())),
     "GreaterOrEqual": ImportRule((12, 16), (), _swapped(logic.LessOrEqual())),
+    "IsInf": ImportRule((10, 20), ("detect_negative", "detect_positive"), _is_infinite),
     "IsNaN": ImportRule((9, 13, 20), (), plain(logic.IsNaN())),
     "Less": ImportRule((7, 9, 13), (), plain(logic.Less())),
     "LessOrEqual": ImportRule((12, 16), (), plain(logic.LessOrEqual())),

@@ -1,10 +1,11 @@
-"""Rules of the matrix products."""
+"""Rules of the matrix products and of determinants."""
 
 from __future__ import annotations
 
-from ....ops import matmul
+from .....tir.sizes import closed
+from ....ops import determinant, matmul
 from ....ops.movement import Reshape
-from ..node import NodeReader
+from ..node import NodeReader, NotSupported
 from .rule import ImportRule, Result
 
 
@@ -29,7 +30,15 @@ def _matmul(node: NodeReader) -> Result:
     return Reshape((*stack, *rows, *columns)), (product,)
 
 
+def _det(node: NodeReader) -> Result:
+    x = node.type(0)
+    if x.rank and closed(x.shape[-1]) > determinant.MOST_ROWS:
+        raise NotSupported(f"{x} has more than {determinant.MOST_ROWS} rows")
+    return determinant.Det(), node.inputs
+
+
 RULES: dict[str, ImportRule] = {
+    "Det": ImportRule((11, 22), (), _det),
     "Gemm": ImportRule((7, 9, 11, 13), ("alpha", "beta", "transA", "transB"), _gemm),
     "MatMul": ImportRule((1, 9, 13), (), _matmul),
 }

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import onnx
 from onnx import NodeProto
 
 from .....tir.siblings import siblings
-from ..node import NoRule, NotSupported, attribute_names
+from ..node import NoRule, NotSupported, attribute_names, schema_of
 from .rule import ImportRule
 
 
@@ -47,10 +46,10 @@ def find_rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[ImportRule,
     if rule_name(proto) not in RULES:
         raise NoRule("there is no such core operator", _OTHER_OPERATORS)
     rule = RULES[rule_name(proto)]
-    try:
-        version = onnx.defs.get_schema(proto.op_type, opset, proto.domain).since_version
-    except onnx.defs.SchemaError as error:
-        raise NotSupported("the opset has no such operator") from error
+    schema = schema_of(proto, opset)
+    if schema is None:
+        raise NotSupported("the opset has no such operator")
+    version = schema.since_version
     if version not in rule.versions:
         raise NotSupported(
             f"its version {version} is not known; known are {_numbers(rule.versions)}"
