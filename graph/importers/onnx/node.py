@@ -26,7 +26,7 @@ from .size_arithmetic import SizeArray, sizes_of
 from .symbols import Range
 from .tensors import TensorReader
 
-SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read
+SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read; one of floats
 OPERAND_ELEMENTS = 1 << 20  # of all that it is computed from
 LIST_ELEMENTS = 1 << 10  # of a list of sizes, axes or pads
 KINDS = {
@@ -158,7 +158,7 @@ class NodeReader:
             self.define_sizes(node.outputs[0], values, types[0].dtype)
             return
         operands = [array_of(known[value]) for value in node.inputs if value in known]
-        small = all(largest(t.elements) <= SHAPE_ELEMENTS and not t.is_float for t in types)
+        small = all(largest(t.elements) <= (1 if t.is_float else SHAPE_ELEMENTS) for t in types)
         few = sum(array.size for array in operands) <= OPERAND_ELEMENTS
         plain = not isinstance(node.op, RegionOperator) and not has_sizes(node.op)
         if plain and small and few and operands and len(operands) == len(node.inputs):
