@@ -38,6 +38,7 @@ REFUSED = {
     "op-broadcast",
     "overlap-types",
     "reshape-count",
+    "sample-shape",
     "size-axis",
     "size-divisor",
     "size-open",
