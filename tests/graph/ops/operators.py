@@ -13,6 +13,7 @@ from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.data_size import DataSize, SizeWithin
 from tilewright.graph.ops.elementwise import Elementwise
 from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts
+from tilewright.graph.ops.folding import Col2Im
 from tilewright.graph.ops.functions import Cast, Tanh
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
@@ -34,6 +35,7 @@ from tilewright.graph.ops.reduction import (
     ReduceProd,
     ReduceSum,
 )
+from tilewright.graph.ops.region_pooling import RoiAlign
 from tilewright.graph.ops.registry import OPERATORS
 from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.resampling import Resample
@@ -71,6 +73,7 @@ def numbers(*shape: int, dtype: str = "float32") -> Array:
 BOXES = np.array([[0, 0, 4, 4, 16], [1, 1, 5, 4, 12], [0, 0, 1, 9, 9]], np.float32)
 BOXES = np.stack([BOXES.T, BOXES[::-1].T])[np.newaxis]
 
+REGIONS = np.array([[0, 1, 4, 4], [-1, 0, 2, 6], [3, 3, 3, 3]], np.float32)
 PLACES = np.array([[[[0, 2], [9, 14]]]])
 
 
@@ -161,6 +164,9 @@ def _between_elements() -> tuple[Sample, ...]:
         (MaxPoolPlaces((2, 2), pads=(1, 1, 0, 0)), (image,)),
         (MaxUnpool((2, 2), (2, 2), (0, 0, 0, 0)), (numbers(1, 1, 2, 2), PLACES)),
         (MaxUnpool((3, 3), (2, 2), (0, 0, 0, 0)), (numbers(1, 1, 2, 2), PLACES)),
+        (Col2Im((5, 4), (2, 3), (2, 1), (1, 1, 0, 1), (1, 1)), (numbers(2, 12, 12),)),
+        (RoiAlign(2, 3, 2), (image, REGIONS, np.array([1, 0, 1]))),
+        (RoiAlign(2, 3, 1, 0.5, False, True), (image, REGIONS, np.array([1, 0, 1]))),
         (Resample(1), (x, np.array([0, 2, 1]), numbers(3, 2) / 9)),
         (SampleAt(), (image, numbers(2, 2, 3, 2) / 4)),
         (SampleAt("cubic", "reflection", True), (image, numbers(2, 2, 3, 2) / 4)),

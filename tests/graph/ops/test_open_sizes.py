@@ -38,6 +38,7 @@ REFUSED = {
     "op-broadcast",
     "overlap-types",
     "reshape-count",
+    "roi-align-shape",
     "sample-shape",
     "size-axis",
     "size-divisor",

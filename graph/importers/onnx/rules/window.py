@@ -71,7 +71,8 @@ def _stated(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
     return strides, pads, dilations
 
 
-def _conv(node: NodeReader) -> Result:
+def convolution(node: NodeReader) -> Conv:
+    """The convolution that a node's weights and attributes say."""
     kernel = closed_shape(node.type(1).shape[2:])
     stated = node.integers("kernel_shape", kernel)
     if stated != kernel:
@@ -80,7 +81,11 @@ def _conv(node: NodeReader) -> Result:
             code="onnx-kernel-shape",
         )
     strides, pads, dilations = windows_of(node, kernel)
-    return Conv(strides, pads, dilations, node.integer("group", 1)), node.inputs
+    return Conv(strides, pads, dilations, node.integer("group", 1))
+
+
+def _conv(node: NodeReader) -> Result:
+    return convolution(node), node.inputs
 
 
 def _max_pool(node: NodeReader) -> Result:
