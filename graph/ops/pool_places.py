@@ -225,11 +225,12 @@ class MaxUnpool(Operator):
         def number(*i: Expr) -> Expr:
             """Of the last window that has its maximum here; -1 where none has."""
             at, inside, tap = self._windows(i, sizes, counts, steps)
-            hit = te.all_of(*inside, te.eq(taps[(*i[:2], *at)], tap))
+            found = te.select(te.all_of(*inside), taps[(*i[:2], *at)], te.const(-1, "int64"))
             which: Expr = te.const(0, "int64")
             for step, count in zip(steps, counts, strict=True):
                 which = which * count + step
-            return te.max(te.select(hit, which, te.const(-1, "int64")), axis=tuple(steps))
+            last = te.select(te.eq(found, tap), which, te.const(-1, "int64"))
+            return te.max(last, axis=tuple(steps))
 
         last = te.compute(result.shape, number, name=f"{name}_window")
 

@@ -86,7 +86,7 @@ class RoiAlign(Operator):
             right = self._neighbours(regions, 0, self.columns, x.shape[3])
             for (row, high), (column, wide) in product(down, right):
                 pixel = pixels[batch, row[:, :, None], column[:, None, :]]
-                weight = high[:, :, None] * wide[:, None, :]
+                weight = np.multiply(high[:, :, None], wide[:, None, :])
                 parts.append(np.multiply(pixel, weight[..., None]))
             points = reduce(np.maximum if self.largest else np.add, parts)
         split = (count, self.rows, self.samples, self.columns, self.samples, channels)
@@ -104,9 +104,9 @@ class RoiAlign(Operator):
         end = regions[:, side + 2, None] * kind(self.scale) - half
         length = end - start if self.aligned else np.maximum(end - start, kind(1))
         part = length / kind(parts)
-        sample = (number % self.samples + kind(0.5)).astype(kind)
-        at = start + (number // self.samples).astype(kind) * part
-        at = at + sample * part / kind(self.samples)
+        whole, sample = (n.astype(regions.dtype) for n in np.divmod(number, self.samples))
+        at = np.add(start, np.multiply(whole, part))
+        at = np.add(at, np.multiply(np.add(sample, kind(0.5)), part) / kind(self.samples))
         exists = (at >= -1) & (at <= size)
         kept = np.where(exists, np.clip(at, 0, size - 1), kind(0))
         first = convert_array(np.floor(kept), np.dtype(np.int64)).astype(np.int64)

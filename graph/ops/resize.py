@@ -160,7 +160,7 @@ def _rounded(position: Expr, divisor: int, sampling: Sampling) -> Expr:
 
 def rounded_array(position: Array, divisor: int, sampling: Sampling) -> Array:
     """position / divisor as whole numbers, from quotient and rest."""
-    quotient, rest = np.divmod(position, divisor)
+    quotient, rest = position // divisor, position % divisor
     up = {
         "floor": rest < 0,
         "ceil": rest > 0,

@@ -52,9 +52,16 @@ def check(case: TestCase, graph: Graph) -> None:
             for name, expected in zip(graph.outputs, map(array, outputs), strict=True):
                 assert results[name].dtype == expected.dtype, case.name
                 assert results[name].shape == expected.shape, case.name
+                atol = max(case.atol, _noise(case, expected))
                 np.testing.assert_allclose(
-                    results[name], expected, rtol=case.rtol, atol=case.atol, err_msg=case.name
+                    results[name], expected, rtol=case.rtol, atol=atol, err_msg=case.name
                 )
+
+
+def _noise(case: TestCase, expected: Array) -> float:
+    """What rounding leaves of a zero in a spectrum: the cases of DFT have float32's."""
+    kinds = {node.op_type for node in case.model.graph.node}
+    return 1e-6 * float(np.abs(expected).max(initial=0)) if "DFT" in kinds else 0.0
 
 
 @pytest.mark.slow
