@@ -158,8 +158,12 @@ def _rounded(position: Expr, divisor: int, sampling: Sampling) -> Expr:
             return (position * 2 + divisor) // (2 * divisor)
 
 
-def rounded_array(position: Array, divisor: int, sampling: Sampling) -> Array:
-    """position / divisor as whole numbers, from quotient and rest."""
+def rounded_array(
+    position: NDArray[np.int64], divisor: int, sampling: Sampling
+) -> NDArray[np.int64]:
+    """position / divisor as whole numbers, from quotient and rest, which Python's integers have,
+    too.
+    """
     quotient, rest = position // divisor, position % divisor
     up = {
         "floor": rest < 0,
@@ -167,4 +171,5 @@ def rounded_array(position: Array, divisor: int, sampling: Sampling) -> Array:
         "round_prefer_floor": 2 * rest > divisor,
         "round_prefer_ceil": 2 * rest >= divisor,
     }[sampling]
-    return quotient + up
+    rounded: NDArray[np.int64] = quotient + up
+    return rounded
