@@ -123,6 +123,24 @@ def test_what_does_not_fit_is_refused(
     assert str(caught.value) == f"ModelError: {text}"
 
 
+@pytest.mark.parametrize("aligned", [0, 1])
+@pytest.mark.parametrize("size", [(2, 3, 4, 5), (1, 2, 3, 4, 2)])
+def test_affine_grids_agree_with_the_reference(
+    random_array: Random, aligned: int, size: tuple[int, ...]
+) -> None:
+    n = len(size) - 2
+    inputs = {"theta": random_array(1, size[0], n, n + 1), "size": np.array(size)}
+    agree("AffineGrid", inputs, opset=20, constants=("size",), align_corners=aligned)
+
+
+def test_a_map_that_does_not_fit_its_size_is_refused(refused_node: Callable[..., str]) -> None:
+    inputs = {"theta": np.zeros((1, 2, 2), np.float32), "size": np.array([1, 1, 3, 3])}
+    assert refused_node("AffineGrid", inputs, opset=20, constants=("size",)) == (
+        "ModelError: model: node 'the_node' (AffineGrid) has theta float32[1, 2, 2] for size "
+        "[1, 1, 3, 3]; expected [N, 2, 3] or [N, 3, 4] for [N, C, spatial...]. [onnx-affine-grid]"
+    )
+
+
 def test_a_grid_that_does_not_fit_its_data_is_refused(refused_node: Callable[..., str]) -> None:
     inputs = {"x": np.zeros((1, 1, 4, 4), np.float32), "grid": np.zeros((1, 2, 2, 3), np.float32)}
     assert refused_node("GridSample", inputs, opset=20) == (

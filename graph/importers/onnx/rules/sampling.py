@@ -1,4 +1,5 @@
-"""Rules of the operators that take data from between their elements: GridSample."""
+"""Rules of the operators that take data from between their elements, or say where:
+GridSample, AffineGrid."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from .....tir.sizes import closed_shape
 from ....errors import ModelError
 from ....ops.arithmetic import Add, Mul, Sub
 from ....ops.functions import Cast, Round
+from ....ops.matmul import MatMul
+from ....ops.movement import Reshape, Transpose
 from ....ops.sampling import Interpolation, Outside, SampleAt
-from ....types import Constant, Splat, frozen
+from ....types import Constant, Floats, Splat, frozen
 from ..node import NodeReader, NotSupported, node_name
 from .rule import ImportRule, Result
 
@@ -62,11 +65,39 @@ def _in_elements(node: NodeReader, grid: str, sizes: tuple[int, ...], aligned: b
     return node.emit(Mul(), node.emit(Sub(), scaled, one), half)
 
 
+def _affine_grid(node: NodeReader) -> Result:
+    """The places of evenly spread elements, by an affine map: rows [*p, 1] times its transpose."""
+    theta, size = node.type(0), node.sizes(1)
+    n = len(size) - 2
+    if n not in (2, 3) or theta.shape != (size[0], n, n + 1) or min(size) < 1:
+        raise ModelError(
+            f"model: {node.title} has theta {theta} for size {list(size)}; expected [N, 2, 3] or "
+            "[N, 3, 4] for [N, C, spatial...].",
+            code="onnx-affine-grid",
+        )
+    aligned = node.flag("align_corners")
+    axes = [_spread(count, aligned) for count in size[2:]]
+    grid = np.meshgrid(*axes, indexing="ij")[::-1]
+    rows = np.stack([*grid, np.ones(size[2:])], axis=-1).reshape(-1, n + 1)
+    places = constant(node, "places", frozen(rows.astype(theta.dtype)))
+    turned = node.emit(Transpose((0, 2, 1)), node.value(0))
+    return Reshape((size[0], *size[2:], n)), (node.emit(MatMul(), places, turned),)
+
+
+def _spread(count: int, aligned: bool) -> Floats:
+    """So many coordinates of -1 to 1; aligned: with both ends."""
+    if aligned:
+        return np.linspace(-1, 1, count) if count > 1 else np.zeros(1)
+    spread: Floats = (2 * np.arange(count) + 1) / count - 1
+    return spread
+
+
 def constant(node: NodeReader, name: str, value: Constant) -> str:
     """A constant that a node brings along."""
     return node.builder.constant(node.builder.fresh(f"{node_name(node.proto)}.{name}"), value)
 
 
 RULES: dict[str, ImportRule] = {
+    "AffineGrid": ImportRule((20,), ("align_corners",), _affine_grid),
     "GridSample": ImportRule((16, 20, 22), ("align_corners", "mode", "padding_mode"), _grid_sample),
 }
