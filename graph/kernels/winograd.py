@@ -164,7 +164,7 @@ class Winograd(Conv):
 
 
 def as_winograd(fused: FusedKernel, results: int = 2) -> FusedKernel | None:
-    """A fused kernel that begins with a 3x3 convolution of stride 1 of constant weights, by
+    """A fused kernel that begins with a 3x3 convolution of stride 1 of constant floats, by
     Winograd's algorithm with so many results of a tile along an axis; None where it is none, or a
     run decides how many tiles there are along an axis.
     """
@@ -172,7 +172,8 @@ def as_winograd(fused: FusedKernel, results: int = 2) -> FusedKernel | None:
     op = first.op
     if type(op) is not Conv or not fused.operands[first.inputs[1]].constant:
         return None
-    if not _is_plain(op, fused.operands[first.inputs[1]].type) or fused.result.elements == 0:
+    weights = fused.operands[first.inputs[1]].type
+    if not weights.is_float or not _is_plain(op, weights) or fused.result.elements == 0:
         return None
     if not is_closed(fused.types[len(fused.operands)].shape[1:-1]):
         return None

@@ -18,7 +18,7 @@ from .base import (
     Permutation,
     ReferenceWork,
     check_arity,
-    check_float,
+    check_number,
     listed,
     product_work,
     refuse,
@@ -51,7 +51,8 @@ class Conv(Spatial):
     Inputs: x, w and optionally bias [O]. `g` is the group of output channel o; C and O are channels
     per group and in all. "NCHW": x is [N, groups*C, spatial...], w is [O, C, kernel...]; "NHWC": x
     is [N, spatial..., groups*C] and w is [kernel..., C, O]. `pads` are those before each spatial
-    axis, then those after. data: the layout of x alone, where it is another one.
+    axis, then those after. data: the layout of x alone, where it is another one. Integers wrap
+    around.
     """
 
     strides: tuple[int, ...] = (1, 1)
@@ -80,7 +81,7 @@ class Conv(Spatial):
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 3)
-        check_float(self, types)
+        check_number(self, types)
         x, w = types[:2]
         sizes = check_spatial(self, x, self.data_layout)
         if w.rank != x.rank:
@@ -178,7 +179,7 @@ class Conv(Spatial):
             weight = w[(o, c, *taps) if self.layout == "NCHW" else (*taps, c, o)]
             at = place(self.data_layout, indices[0], channel, window)
             product = padded[_swapped(at) if by_rows else at] * weight
-            return te.sum(product, axis=reduced) if reduced else product
+            return te.sum(product, axis=reduced, dtype=x.dtype) if reduced else product
 
         if len(tensors) == 2:
             return (te.compute(shape, element, name=name),)

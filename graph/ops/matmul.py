@@ -17,6 +17,7 @@ from .base import (
     ReferenceWork,
     check_arity,
     check_float,
+    check_number,
     listed,
     product_work,
     refuse,
@@ -28,14 +29,16 @@ from .elementwise import broadcast, broadcast_read
 
 @dataclass(frozen=True, slots=True)
 class MatMul(Operator):
-    """y[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]; other axes broadcast."""
+    """y[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]; other axes broadcast. Integers wrap
+    around.
+    """
 
     role = OperatorRole.GENERAL
     operand_names = ("a", "b")
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 2)
-        check_float(self, types)
+        check_number(self, types)
         a, b = types
         if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-2]:
             refuse(
@@ -65,7 +68,7 @@ class MatMul(Operator):
             stack, (i, j) = indices[:-2], indices[-2:]
             left = broadcast_read(a, (*stack, i, k))
             right = broadcast_read(b, (*stack, k, j))
-            return te.sum(left * right, axis=k)
+            return te.sum(left * right, axis=k, dtype=left.dtype)
 
         return (te.compute(result.shape, element, name=name),)
 

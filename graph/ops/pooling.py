@@ -1,4 +1,4 @@
-"""Pooling over windows of the spatial axes (MaxPool, AveragePool) and over all of them
+"""Pooling over windows of the spatial axes (MaxPool, AveragePool, SumPool) and over all of them
 (GlobalAveragePool).
 """
 
@@ -189,6 +189,51 @@ class AveragePool(Spatial):
             return total[indices] / te.cast(count, x.dtype)
 
         return (te.compute(shape_of(total), element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class SumPool(Spatial):
+    """The sum of each window; padding counts as zeros. `ceil` rounds the number of windows up."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...] = (1, 1)
+    pads: tuple[int, ...] = (0, 0, 0, 0)
+    dilations: tuple[int, ...] = (1, 1)
+    ceil: bool = False
+    layout: Layout = "NCHW"
+
+    def channels_last(self) -> SumPool:
+        return replace(self, layout="NHWC")
+
+    def axes(self, x: TensorType) -> tuple[Axis, ...]:
+        """The windows over the spatial axes of `x`."""
+        sizes = check_spatial(self, x, self.layout)
+        return window_axes(
+            self, sizes, self.kernel, self.strides, self.pads, self.dilations, self.ceil
+        )
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        check_float(self, types)
+        return (pooled_type(types[0], self.axes(types[0]), self.layout),)
+
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
+        return windows_work(Operator.work(self, types), types[0], self.layout, self.axes(types[0]))
+
+    def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
+        return window_facts(self.axes(types[0]))
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = arrays[0]
+        axes = self.axes(TensorType(x.dtype.name, x.shape))
+        windows = windows_of(channels_first(x, self.layout), axes, 0.0)
+        return (restored(windows.sum(axis=_taps(axes)), self.layout),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        axes = self.axes(tensor_type(x))
+        padded = pad_stage(x, axes, self.layout, 0.0, name)
+        return (pool_stage(padded, axes, self.layout, te.sum, name),)
 
 
 @dataclass(frozen=True, slots=True)

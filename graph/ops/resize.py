@@ -79,7 +79,7 @@ class Resize(Operator):
                 continue
             position = places.slope * np.arange(size) + places.offset
             if self.sampling != "linear":
-                index = _rounded_array(position, places.divisor, self.sampling)
+                index = rounded_array(position, places.divisor, self.sampling)
                 x = np.take(x, index.clip(0, extent - 1), axis)
                 continue
             position = position.clip(0, (extent - 1) * places.divisor)
@@ -158,13 +158,18 @@ def _rounded(position: Expr, divisor: int, sampling: Sampling) -> Expr:
             return (position * 2 + divisor) // (2 * divisor)
 
 
-def _rounded_array(position: Array, divisor: int, sampling: Sampling) -> Array:
-    """position / divisor as whole numbers, from quotient and rest."""
-    quotient, rest = np.divmod(position, divisor)
+def rounded_array(
+    position: NDArray[np.int64], divisor: int, sampling: Sampling
+) -> NDArray[np.int64]:
+    """position / divisor as whole numbers, from quotient and rest, which Python's integers have,
+    too.
+    """
+    quotient, rest = position // divisor, position % divisor
     up = {
         "floor": rest < 0,
         "ceil": rest > 0,
         "round_prefer_floor": 2 * rest > divisor,
         "round_prefer_ceil": 2 * rest >= divisor,
     }[sampling]
-    return quotient + up
+    rounded: NDArray[np.int64] = quotient + up
+    return rounded

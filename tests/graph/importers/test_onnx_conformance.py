@@ -92,11 +92,18 @@ def check(case: TestCase, graph: Graph) -> None:
             given = dict(zip(names, map(array, inputs), strict=False))
             results = evaluate(version, {name: given[name] for name in graph.inputs}, dtype=None)
             for name, expected in zip(graph.outputs, map(array, outputs), strict=True):
-                assert results[name].dtype == expected.dtype, case.name
-                assert results[name].shape == expected.shape, case.name
-                np.testing.assert_allclose(
-                    results[name], expected, rtol=case.rtol, atol=case.atol, err_msg=case.name
-                )
+                check_output(case, results[name], expected)
+
+
+def check_output(case: TestCase, got: Array, expected: Array) -> None:
+    """An output is what a case expects, within its tolerances."""
+    assert got.dtype == expected.dtype, case.name
+    assert got.shape == expected.shape, case.name
+    kinds = {node.op_type for node in case.model.graph.node}
+    # what rounding leaves of a zero in a spectrum: the cases of DFT have float32's
+    noise = 1e-6 * float(np.abs(expected).max(initial=0)) if "DFT" in kinds else 0.0
+    atol = max(case.atol, noise)
+    np.testing.assert_allclose(got, expected, rtol=case.rtol, atol=atol, err_msg=case.name)
 
 
 def test_every_case_is_right_or_refused_for_a_reason_that_is_known(
@@ -145,9 +152,7 @@ def test_cases_are_right_as_engines(part: int) -> None:
             given = dict(zip(names, map(array, inputs), strict=False))
             results = engine.run({name: given[name] for name in graph.inputs})
             for name, expected in zip(graph.outputs, map(array, outputs), strict=True):
-                np.testing.assert_allclose(
-                    results[name], expected, rtol=case.rtol, atol=case.atol, err_msg=case.name
-                )
+                check_output(case, results[name], expected)
 
 
 @pytest.mark.slow

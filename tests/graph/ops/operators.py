@@ -14,6 +14,7 @@ from tilewright.graph.ops.data_size import DataSize, SizeWithin
 from tilewright.graph.ops.determinant import Det
 from tilewright.graph.ops.elementwise import Elementwise
 from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts
+from tilewright.graph.ops.folding import Col2Im
 from tilewright.graph.ops.functions import Cast, Tanh
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
@@ -22,7 +23,8 @@ from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
 from tilewright.graph.ops.overlap import BoxEdges, OverlapStep
-from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
+from tilewright.graph.ops.pool_places import MaxPoolPlaces, MaxUnpool
+from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool, SumPool
 from tilewright.graph.ops.quantization import DynamicQuantizeLinear
 from tilewright.graph.ops.ranges import RangeLength, RangeValues
 from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
@@ -34,9 +36,12 @@ from tilewright.graph.ops.reduction import (
     ReduceProd,
     ReduceSum,
 )
+from tilewright.graph.ops.region_pooling import RoiAlign
 from tilewright.graph.ops.registry import OPERATORS
 from tilewright.graph.ops.repetition import Expand, Tile
+from tilewright.graph.ops.resampling import Resample
 from tilewright.graph.ops.resize import SAME, Places, Resize
+from tilewright.graph.ops.sampling import SampleAt
 from tilewright.graph.ops.scattering import (
     CacheUpdate,
     ReverseSequence,
@@ -75,10 +80,19 @@ def numbers(*shape: int, dtype: str = "float32") -> Array:
 BOXES = np.array([[0, 0, 4, 4, 16], [1, 1, 5, 4, 12], [0, 0, 1, 9, 9]], np.float32)
 BOXES = np.stack([BOXES.T, BOXES[::-1].T])[np.newaxis]
 
+REGIONS = np.array([[0, 1, 4, 4], [-1, 0, 2, 6], [3, 3, 3, 3]], np.float32)
+PLACES = np.array([[[[0, 2], [9, 14]]]])
+
 
 def samples() -> tuple[Sample, ...]:
     """Those of all operators."""
-    return (*_elementwise(), *_others(), *_of_places(), *_of_data_sizes())
+    return (
+        *_elementwise(),
+        *_others(),
+        *_of_places(),
+        *_between_elements(),
+        *_of_data_sizes(),
+    )
 
 
 def _elementwise() -> list[Sample]:
@@ -109,6 +123,7 @@ def _others() -> tuple[Sample, ...]:
         (AveragePool((2, 2)), (image,)),
         (GlobalAveragePool(), (image,)),
         (MaxPool((2, 2), pads=(1, 1, 0, 0)), (image,)),
+        (SumPool((2, 2), pads=(1, 1, 0, 0)), (image,)),
         (BatchNormalization(), (image, *per_channel)),
         (LRN(3), (image,)),
         (Conv(pads=(1, 1, 1, 1)), (image, numbers(3, 4, 3, 3), numbers(3))),
@@ -165,6 +180,23 @@ def _of_places() -> tuple[Sample, ...]:
         (CacheUpdate(1), (x, numbers(2, 2, 4), np.array([1, 0]))),
         (ReverseSequence(1, 0), (x, np.array([3, 2]))),
         (Det(), (numbers(2, 3, 3),)),
+    ]
+    return tuple(Sample(op, arrays) for op, arrays in found)
+
+
+def _between_elements() -> tuple[Sample, ...]:
+    """Those that take from between the elements of images, or say where in them they took from."""
+    x, image = numbers(2, 3, 4), numbers(2, 4, 5, 6)
+    found: list[tuple[Operator, tuple[Array, ...]]] = [
+        (MaxPoolPlaces((2, 2), pads=(1, 1, 0, 0)), (image,)),
+        (MaxUnpool((2, 2), (2, 2), (0, 0, 0, 0)), (numbers(1, 1, 2, 2), PLACES)),
+        (MaxUnpool((3, 3), (2, 2), (0, 0, 0, 0)), (numbers(1, 1, 2, 2), PLACES)),
+        (Col2Im((5, 4), (2, 3), (2, 1), (1, 1, 0, 1), (1, 1)), (numbers(2, 12, 12),)),
+        (RoiAlign(2, 3, 2), (image, REGIONS, np.array([1, 0, 1]))),
+        (RoiAlign(2, 3, 1, 0.5, False, True), (image, REGIONS, np.array([1, 0, 1]))),
+        (Resample(1), (x, np.array([0, 2, 1]), numbers(3, 2) / 9)),
+        (SampleAt(), (image, numbers(2, 2, 3, 2) / 4)),
+        (SampleAt("cubic", "reflection", True), (image, numbers(2, 2, 3, 2) / 4)),
     ]
     return tuple(Sample(op, arrays) for op, arrays in found)
 

@@ -92,7 +92,7 @@ ERRORS = {
     "conv-bias": (Conv(), (X, TensorType("float32", (4, 6, 3, 3)), TensorType("float32", (6,)))),
     "op-arity": (Conv(), (X,)),
     "op-dtypes": (Conv(), (X, TensorType("float64", (4, 6, 3, 3)))),
-    "op-float": (Conv(), (TensorType("int32", (1, 2, 3)), TensorType("int32", (1, 2, 3)))),
+    "op-number": (Conv(), (TensorType("bool", (1, 2, 3)), TensorType("bool", (1, 2, 3)))),
     "op-spatial-rank": (Conv(), (TensorType("float32", (1, 6)), TensorType("float32", (4, 6)))),
     "window-fit": (Conv(), (X, TensorType("float32", (4, 6, 9, 3)))),
     "window-length": (Conv(strides=(1,)), (X, TensorType("float32", (4, 6, 3, 3)))),

@@ -39,6 +39,8 @@ REFUSED = {
     "overlap-types",
     "reshape-count",
     "scatter-nd-shape",
+    "roi-align-shape",
+    "sample-shape",
     "size-axis",
     "size-divisor",
     "size-open",

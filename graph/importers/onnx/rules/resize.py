@@ -8,9 +8,11 @@ from typing import get_args
 
 from .....tir.sizes import AnySize, closed, exact_quotient, largest, quotient
 from ....errors import ModelError
+from ....ops.functions import Cast, Round
 from ....ops.resize import SAME, Places, Resize, Sampling
 from ..limits import checked_type
 from ..node import NodeReader, NotSupported
+from .resampling import AxisPlaces, ResizeKernel, cropped, picked, regions, resampled
 from .rule import ImportRule, Result
 from .slicing import distinct_axes
 
@@ -21,8 +23,6 @@ SAMPLINGS: dict[str, Sampling] = {sampling: sampling for sampling in get_args(Sa
 
 def _resize(node: NodeReader) -> Result:
     coordinates = node.text("coordinate_transformation_mode", "half_pixel")
-    if node.flag("antialias"):
-        raise NotSupported("antialias is 1")
     old = node.version < 11
     shape = node.type(0).shape
     axes = list(range(len(shape)))
@@ -121,17 +121,33 @@ def _resized(
 ) -> Result:
     type_, given = node.type(0), node.type(0).shape
     mode = node.text("mode", "nearest")
-    sampling = SAMPLINGS.get(nearest if mode == "nearest" else mode)
-    if mode not in ("nearest", "linear") or sampling is None:
+    sampling = SAMPLINGS.get(nearest if mode == "nearest" else "linear")
+    if mode not in ("nearest", "linear", "cubic") or sampling is None:
         raise NotSupported(f"mode is '{mode}', nearest_mode is '{nearest}'")
     shape = tuple(sizes.get(d, size) for d, size in enumerate(given))
     for axis in range(type_.rank):  # axis by axis, as it is computed
         between = (*shape[: axis + 1], *type_.shape[axis + 1 :])
         checked_type(f"the result of {node.title}", type_.dtype, between, node.tensors.limits)
+    parts = regions(node, list(scales)) if coordinates == "tf_crop_and_resize" else {}
     places = tuple(
-        SAME if d not in scales else _places(size, shape[d], scales[d], coordinates)
+        SAME
+        if d not in scales
+        else cropped(size, shape[d], scales[d], parts[d])
+        if parts
+        else _places(size, shape[d], scales[d], coordinates)
         for d, size in enumerate(given)
     )
+    narrow = not node.flag("antialias") or mode == "nearest"
+    if mode == "cubic" or parts or not narrow:
+        axes = [d for d in scales if places[d] != SAME or shape[d] != given[d]]
+        moved = {d: AxisPlaces(closed(given[d]), closed(shape[d]), places[d]) for d in axes}
+        outside = {d: axis.outside() for d, axis in moved.items() if parts}
+        if mode == "nearest":
+            return picked(node, {d: a.nearest(sampling) for d, a in moved.items()}, outside)
+        cubic = node.real("cubic_coeff_a", -0.75) if mode == "cubic" else None
+        inside = node.flag("exclude_outside")
+        kernels = {d: ResizeKernel(cubic, 1 if narrow else scales[d], inside) for d in moved}
+        return resampled(node, moved, kernels, outside)
     for extent, place in zip(shape, places, strict=True):
         if abs(place.slope) * largest(extent) + abs(place.offset) + place.divisor > _LARGEST_PLACE:
             raise ModelError(
@@ -139,6 +155,10 @@ def _resized(
                 "integer holds; expected simpler scales.",
                 code="onnx-resize-places",
             )
+    if mode == "linear" and not type_.is_float:
+        value = node.emit(Cast("float32"), node.value(0))
+        value = node.emit(Round(), node.emit(Resize(shape, places, sampling), value))
+        return Cast(type_.dtype), (value,)
     return Resize(shape, places, sampling), node.inputs[:1]
 
 

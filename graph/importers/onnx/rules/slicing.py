@@ -1,4 +1,5 @@
-"""Rules of the operators that take a part of a tensor or surround it: Slice, Split, Pad."""
+"""Rules of the operators that take a part of a tensor or surround it: Slice, Split, Pad,
+CenterCropPad."""
 
 from __future__ import annotations
 
@@ -183,6 +184,27 @@ def _pad(node: NodeReader) -> Result:
     return surrounded(node, node.value(0), before, after, mode, _pad_value(node))
 
 
+def _center_crop_pad(node: NodeReader) -> Result:
+    """What is cut off or added at the end is one more, where it is an odd number."""
+    shape = node.type(0).shape
+    axes = distinct_axes(node, node.integers("axes", tuple(range(len(shape)))), len(shape))
+    wanted = node.sizes(1)
+    if len(wanted) != len(axes) or min((0, *wanted)) < 0:
+        raise ModelError(
+            f"model: {node.title} has shape {list(wanted)} for axes {axes}; expected a size for "
+            "each.",
+            code="onnx-center-shape",
+        )
+    before, after = [0] * len(shape), [0] * len(shape)
+    for axis, size in zip(axes, wanted, strict=True):
+        more = size - closed(shape[axis])
+        less = abs(more) // 2
+        sign = -1 if more < 0 else 1
+        before[axis], after[axis] = sign * less, sign * (abs(more) - less)
+    value = False if node.type(0).dtype == "bool" else 0
+    return surrounded(node, node.value(0), before, after, "constant", value)
+
+
 def _pad_value(node: NodeReader) -> float | int | bool:
     type_ = node.type(0)
     number: float | int | bool = False if type_.dtype == "bool" else 0
@@ -202,6 +224,7 @@ def _pad_value(node: NodeReader) -> float | int | bool:
 
 
 RULES: dict[str, ImportRule] = {
+    "CenterCropPad": ImportRule((18,), ("axes",), _center_crop_pad),
     "Pad": ImportRule((2, 11, 18, 19, *MOVES), ("mode", "pads", "value"), _pad),
     "Slice": ImportRule((1, 10, 11, *MOVES), ("axes", "ends", "starts"), _slice),
     "Split": ImportRule(

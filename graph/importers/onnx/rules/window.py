@@ -6,6 +6,7 @@ from .....tir.sizes import closed, closed_shape, greatest, largest, quotient
 from ....errors import ModelError
 from ....ops import pooling
 from ....ops.convolution import Conv
+from ....ops.pool_places import MaxPoolPlaces
 from ..limits import checked_type
 from ..node import NodeReader, NotSupported
 from .rule import ImportRule, Result, plain
@@ -16,7 +17,7 @@ WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 Windows = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def _windows(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
+def windows_of(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
     """Strides, pads and dilations of windows of `kernel` taps; automatic padding is resolved.
 
     Raises: ModelError where the padded input exceeds the limits.
@@ -70,7 +71,8 @@ def _stated(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
     return strides, pads, dilations
 
 
-def _conv(node: NodeReader) -> Result:
+def convolution(node: NodeReader) -> Conv:
+    """The convolution that a node's weights and attributes say."""
     kernel = closed_shape(node.type(1).shape[2:])
     stated = node.integers("kernel_shape", kernel)
     if stated != kernel:
@@ -78,18 +80,26 @@ def _conv(node: NodeReader) -> Result:
             f"model: {node.title} has kernel_shape {list(stated)} and weights {node.type(1)}.",
             code="onnx-kernel-shape",
         )
-    strides, pads, dilations = _windows(node, kernel)
-    return Conv(strides, pads, dilations, node.integer("group", 1)), node.inputs
+    strides, pads, dilations = windows_of(node, kernel)
+    return Conv(strides, pads, dilations, node.integer("group", 1))
+
+
+def _conv(node: NodeReader) -> Result:
+    return convolution(node), node.inputs
 
 
 def _max_pool(node: NodeReader) -> Result:
     kernel = node.integers("kernel_shape")
-    return pooling.MaxPool(kernel, *_windows(node, kernel), node.flag("ceil_mode")), node.inputs
+    windows, ceil = windows_of(node, kernel), node.flag("ceil_mode")
+    if len(node.proto.output) < 2 or not node.proto.output[1]:
+        return pooling.MaxPool(kernel, *windows, ceil), node.inputs
+    columns = node.flag("storage_order")
+    return MaxPoolPlaces(kernel, *windows, ceil, columns), node.inputs
 
 
 def _average_pool(node: NodeReader) -> Result:
     kernel = node.integers("kernel_shape")
-    windows = _windows(node, kernel)
+    windows = windows_of(node, kernel)
     ceil, include = node.flag("ceil_mode"), node.flag("count_include_pad")
     return pooling.AveragePool(kernel, *windows, ceil, include), node.inputs
 
@@ -101,6 +111,6 @@ RULES: dict[str, ImportRule] = {
     "Conv": ImportRule((1, 11, 22), (*WINDOW, "group"), _conv),
     "GlobalAveragePool": ImportRule((1, 22), (), plain(pooling.GlobalAveragePool())),
     "MaxPool": ImportRule(
-        (1, 8, 10, 11, 12, 22), (*WINDOW, "ceil_mode", "storage_order"), _max_pool
+        (1, 8, 10, 11, 12, 22), (*WINDOW, "ceil_mode", "storage_order"), _max_pool, outputs=2
     ),
 }

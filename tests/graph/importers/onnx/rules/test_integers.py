@@ -1,0 +1,81 @@
+"""MatMulInteger and ConvInteger, exact, against ONNX's reference evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.graph.onnx_reference import agree, model_of
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.reference.reference import evaluate
+from tilewright.graph.types import Array
+
+
+def drawn(seed: int, dtype: str, *shape: int) -> Array:
+    kind = np.iinfo(dtype)
+    return np.random.default_rng(seed).integers(kind.min, kind.max + 1, shape).astype(dtype)
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize(
+    ("a", "b", "zeros"),
+    [
+        ((3, 300), (300, 5), ()),
+        ((3, 4), (4, 5), ((), ())),
+        ((3, 4), (4, 5), ((1,), (5,))),
+        ((2, 3, 4), (2, 4, 5), ((2, 3, 1), (2, 1, 5))),
+    ],
+)
+def test_products_are_exact(
+    a: tuple[int, ...], b: tuple[int, ...], zeros: tuple[tuple[int, ...], ...]
+) -> None:
+    inputs = {"a": drawn(1, "uint8", *a), "b": drawn(2, "int8", *b)}
+    for name, dtype, shape in zip(("p", "q"), ("uint8", "int8"), zeros, strict=False):
+        inputs[name] = np.asarray(drawn(3, dtype, *shape))
+    agree("MatMulInteger", inputs, opset=10, tolerance=0, engine=True)
+
+
+def test_each_row_may_have_its_zero_point() -> None:
+    """As ONNX says; its reference evaluator takes no such list."""
+    a, b = drawn(1, "uint8", 3, 4), drawn(2, "uint8", 4, 5)
+    inputs = {"a": a, "b": b, "p": drawn(3, "uint8", 3)}
+    graph = import_onnx(model_of("MatMulInteger", inputs, opset=10))
+    (y,) = evaluate(graph, inputs, dtype=None).values()
+    rows = a.astype(np.int32) - inputs["p"].astype(np.int32).reshape(3, 1)
+    np.testing.assert_array_equal(y, rows @ b.astype(np.int32))
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_convolutions_are_exact(dtype: str, groups: int) -> None:
+    x, w = drawn(1, "uint8", 2, 4, 7, 6), drawn(2, dtype, 6, 4 // groups, 3, 3)
+    inputs = {"x": x, "w": w, "p": np.array(13, np.uint8), "q": np.array(2, dtype)}
+    names = ("w", "p", "q")
+    settings = {"pads": [1, 1, 1, 1], "strides": [2, 1]}
+    agree(
+        "ConvInteger",
+        inputs,
+        opset=10,
+        constants=names,
+        tolerance=0,
+        engine=True,
+        group=groups,
+        **settings,
+    )
+    small = {"x": x, "w": w[..., :1, :1]}
+    agree("ConvInteger", small, opset=10, constants=("w",), tolerance=0, engine=True, group=groups)
+
+
+def test_zero_points_that_do_not_fit_are_refused(refused_node: Callable[..., str]) -> None:
+    inputs = {
+        "a": drawn(1, "uint8", 3, 4),
+        "b": drawn(2, "uint8", 4, 5),
+        "p": drawn(3, "uint8", 2),
+    }
+    assert refused_node("MatMulInteger", inputs, opset=10) == (
+        "ModelError: model: node 'the_node' (MatMulInteger) has zero points uint8[2] for "
+        "uint8[3, 4]; expected one, or one for each element of axis 0. [onnx-zero-points]"
+    )
