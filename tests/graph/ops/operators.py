@@ -12,7 +12,7 @@ from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.data_size import DataSize, SizeWithin
 from tilewright.graph.ops.elementwise import Elementwise
-from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts
+from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts, TrueWords
 from tilewright.graph.ops.functions import Cast, Tanh
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
@@ -67,6 +67,7 @@ def numbers(*shape: int, dtype: str = "float32") -> Array:
 
 BOXES = np.array([[0, 0, 4, 4, 16], [1, 1, 5, 4, 12], [0, 0, 1, 9, 9]], np.float32)
 BOXES = np.stack([BOXES.T, BOXES[::-1].T])[np.newaxis]
+WORDS = np.array([5, 0, -1, 1 << 31, 0, 0x70F0], np.int64).astype(np.int32)
 
 
 def samples() -> tuple[Sample, ...]:
@@ -149,10 +150,12 @@ def _others() -> tuple[Sample, ...]:
 
 
 def _of_data_sizes() -> tuple[Sample, ...]:
-    rows = numbers(6, 5)
     found: list[tuple[Operator, tuple[Array, ...]]] = [
-        (CountTrue(), (rows[0] > 10,)),
-        (FindTrue(3, 1), (numbers(40) > 10,)),
+        (TrueWords(40), (numbers(40) > 10,)),
+        (TrueWords(100), (numbers(64),)),
+        (CountTrue(), (WORDS,)),
+        (FindTrue(80, 200, 1), (WORDS,)),
+        (FindTrue(130, 200), (WORDS,)),
         (Coordinates((2, 3, 4)), (np.array([0, 5, 23, 7]),)),
         (RunStarts(), (np.array([1, 1, 3, 3, 3, 4], np.float32),)),
         (BoxEdges(), (numbers(3, 4),)),

@@ -16,7 +16,7 @@ from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.verify import verify
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.data_size import DataSize
-from tilewright.graph.ops.finding import Coordinates, CountTrue, RunStarts
+from tilewright.graph.ops.finding import Coordinates, CountTrue, RunStarts, TrueWords
 from tilewright.graph.ops.overlap import BoxEdges, OverlapStep
 from tilewright.graph.ops.ranges import RangeLength
 from tilewright.graph.ops.size_values import SizeValues
@@ -38,7 +38,17 @@ def refused(model: onnx.ModelProto, shapes: Mapping[str, object] | None = None) 
 @pytest.mark.parametrize(
     ("op", "types", "message"),
     [
-        (CountTrue(), ["bool 2 2"], "CountTrue: expected a vector, got bool[2, 2]. [find-rank]"),
+        (TrueWords(4), ["bool 2 2"], "TrueWords: expected a vector, got bool[2, 2]. [find-rank]"),
+        (
+            TrueWords(3),
+            ["bool 4"],
+            "TrueWords: expected at most 3 elements, got bool[4]. [find-most]",
+        ),
+        (
+            CountTrue(),
+            ["int64 4"],
+            "CountTrue: expected a vector of int32, got int64[4]. [find-words]",
+        ),
         (
             Coordinates((2, 3)),
             ["float32 4"],
@@ -184,7 +194,7 @@ def test_a_loop_neither_makes_nor_reads_such_a_size(inside: bool) -> None:
 
 def test_who_has_a_size_needs_who_tells_it() -> None:
     builder, size = GraphBuilder("shape"), size_of(Dim("n", low=0, high=4))
-    count = builder.add(CountTrue(), builder.input("x", TensorType("bool", (4,))), output="count")
+    count = builder.add(CountTrue(), builder.input("x", TensorType("int32", (4,))), output="count")
     builder.add(DataSize(size), count, output="told")
     builder.add(SizeValues((size, 4), (2,)), output="y")
     graph = builder.finish(("y",))
