@@ -5,6 +5,7 @@ FindTrue, where they stand, Coordinates, of such places, and RunStarts, where eq
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from .base import (
     OperatorRole,
     ReferenceWork,
     check_arity,
+    listed,
     refuse,
     shape_of,
     tensor_type,
@@ -31,8 +33,9 @@ _PARTS = 4  # into which each step of a search divides what is left
 
 @dataclass(frozen=True, slots=True)
 class TrueWords(Operator):
-    """Which elements of a vector are true, or not 0, as bits of int32 words, the first one lowest.
-    There are words for `most` elements, and at least one; the vector has no more.
+    """Which elements along the last axis are true, or not 0, as bits of int32 words, the first one
+    lowest. There are words for `most` elements, and at least one; the axis has no more. Of two
+    inputs, which elements of the first one are greater than the second one, a number.
     """
 
     most: int
@@ -40,71 +43,87 @@ class TrueWords(Operator):
     role = OperatorRole.GENERAL
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        check_arity(self, types, 1, 1)
-        if types[0].rank != 1:
-            refuse(self, f"expected a vector, got {types[0]}", code="find-rank")
-        if largest(types[0].shape[0]) > self.most:
-            problem = f"expected at most {self.most} elements, got {types[0]}"
+        check_arity(self, types, 1, 2)
+        first, *other = types
+        if not first.rank or any(one != TensorType(first.dtype, ()) for one in other):
+            refuse(self, f"expected rows, and a number, got {listed(types)}", code="find-rank")
+        if largest(first.shape[-1]) > self.most:
+            problem = f"expected at most {self.most} elements, got {first}"
             refuse(self, problem, code="find-most")
-        return (TensorType("int32", (self._words,)),)
+        return (TensorType("int32", (*first.shape[:-1], self._words)),)
 
     @property
     def _words(self) -> int:
         return max(1, -(-self.most // _BITS))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        flags = arrays[0] != 0
-        bits = np.pad(flags, (0, self._words * _BITS - flags.size))
-        return (np.packbits(bits, bitorder="little").view("<i4"),)
+        x, *least = arrays
+        flags = np.greater(x, *least) if least else x != 0
+        end = self._words * _BITS - flags.shape[-1]
+        bits = np.pad(flags, [(0, 0)] * (flags.ndim - 1) + [(0, end)])
+        return (np.packbits(bits, axis=-1, bitorder="little").view("<i4"),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
-        (flags,) = tensors
-        (size,) = shape_of(flags)
+        x, *least = tensors
+        *around, size = shape_of(x)
         zero, bit = te.const(0, "int32"), te.reduce_axis(_BITS, name="bit")
 
-        def element(word: Expr) -> Expr:
+        def found(value: Expr) -> Expr:
+            if least:
+                return value > least[0][()]
+            return value if value.dtype.is_bool else te.ne(value, 0)
+
+        def element(*i: Expr) -> Expr:
             if size == 0:
                 return te.sum(zero + te.cast(bit, "int32") * 0, axis=bit)
-            at = word * _BITS + bit
-            on = flags[at] if flags.dtype.is_bool else te.ne(flags[at], 0)
-            own = te.select(on, te.const(1, "int32") << te.cast(bit, "int32"), zero)
-            inside = (
-                own if size == self._words * _BITS else te.select(at < axis_of(size), own, zero)
-            )
-            return te.sum(inside, axis=bit)
+            at = i[-1] * _BITS + bit
+            one = te.const(1, "int32") << te.cast(bit, "int32")
+            own = te.select(found(x[(*i[:-1], at)]), one, zero)
+            whole = size == self._words * _BITS
+            return te.sum(own if whole else te.select(at < axis_of(size), own, zero), axis=bit)
 
-        return (te.compute(self._words, element, name=name),)
+        return (te.compute((*around, self._words), element, name=name),)
 
 
 @dataclass(frozen=True, slots=True)
 class CountTrue(Operator):
-    """How many bits of a vector of int32, what TrueWords gives, are 1, as int64."""
+    """How many bits along the last axis of int32, of what TrueWords gives, are 1, as int64."""
 
     role = OperatorRole.GENERAL
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         _check_words(self, types)
-        return (TensorType("int64", ()),)
+        return (TensorType("int64", types[0].shape[:-1]),)
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         return _bit_work(Operator.work(self, types), types)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return (np.asarray(np.count_nonzero(_bits_of(arrays[0])), np.int64),)
+        return (np.asarray(np.count_nonzero(_bits_of(arrays[0]), axis=-1), np.int64),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (words,) = tensors
-        r = te.reduce_axis(shape_of(words)[0], name="r")
-        ones = te.compute(shape_of(words), lambda word: _ones(words[word]), name=f"{name}_ones")
-        # a sum that is a row, of one element, runs in vectors
-        total = te.compute(1, lambda _: te.sum(ones[r], axis=r), name=f"{name}_total")
-        return (te.compute((), lambda: te.cast(total[0], "int64"), name=name),)
+        *around, many = shape_of(words)
+        r = te.reduce_axis(many, name="r")
+        ones = te.compute(shape_of(words), lambda *i: _ones(words[i]), name=f"{name}_ones")
+        # a sum that is a row, if of one element, runs in vectors
+        rows = around or [1]
+
+        def total(*i: Expr) -> Expr:
+            return te.sum(ones[(*i, r) if around else r], axis=r)
+
+        totals = te.compute(rows, total, name=f"{name}_total")
+
+        def element(*i: Expr) -> Expr:
+            return te.cast(totals[i or 0], "int64")
+
+        return (te.compute(around, element, name=name),)
 
 
 @dataclass(frozen=True, slots=True)
 class FindTrue(Operator):
-    """Where the true elements of a vector of `length` stand, in order, without the first `skip`:
-    `count` of them; `length` where there are no more. The input: what TrueWords gives of it.
+    """Where the true elements of each row of `length` stand, in order, without the first `skip`:
+    `count` of them; `length` where there are no more. The input: what TrueWords gives of the rows.
 
     The kernel counts the bits up to the end of each word and searches these counts for
     k + skip + 1, for each k apart; then the bits of the word that it finds, as "Select the bit
@@ -119,90 +138,90 @@ class FindTrue(Operator):
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         _check_words(self, types)
-        return (TensorType("int64", (self.count,)),)
+        return (TensorType("int64", (*types[0].shape[:-1], self.count)),)
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         return _bit_work(Operator.work(self, types), types)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        count, length = closed(self.count), closed(self.length)
-        found = np.flatnonzero(_bits_of(arrays[0]))[self.skip : self.skip + count]
-        return (np.pad(found, (0, count - found.size), constant_values=length),)
+        bits, count = _bits_of(arrays[0]), closed(self.count)
+        found = np.full((*bits.shape[:-1], count), closed(self.length))
+        for row in np.ndindex(*bits.shape[:-1]):
+            places = np.flatnonzero(bits[row])[self.skip : self.skip + count]
+            found[row][: places.size] = places
+        return (found,)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
-        (words,), count = tensors, axis_of(self.count)
-        (many,) = shape_of(words)
-        ones = te.compute(many, lambda word: _ones(words[word]), name=f"{name}_ones")
-        (counts,) = CumSum(0).express(ones, name=f"{name}_counts")
-        found, before = self._word(counts, closed(many), name)
+        (words,) = tensors
+        *around, open_many = shape_of(words)
+        many, shape = closed(open_many), (*around, self.count)
+        ones = te.compute(shape_of(words), lambda *i: _ones(words[i]), name=f"{name}_ones")
+        (counts,) = CumSum(len(around)).express(ones, name=f"{name}_counts")
+        found, before = self._word(counts, shape, many, name)
 
-        def bits(k: Expr) -> tuple[Expr, ...]:
-            word = words[te.clamp_index(found[k], closed(many))]
-            return word, _sums(word)[8], self._number(k) - before[k]
+        def bits(*i: Expr) -> tuple[Expr, ...]:
+            word = words[(*i[:-1], te.clamp_index(found[i], many))]
+            return word, _sums(word)[8], self._number(i) - before[i]
 
         names = f"{name}_bits", f"{name}_eights", f"{name}_rank"
-        word, eights, rank = te.compute(count, bits, name=names)
+        word, eights, rank = te.compute(shape, bits, name=names)
 
-        def byte(k: Expr) -> tuple[Expr, Expr]:
-            sums = {16: (eights[k] + (eights[k] >> 8)) & 0x1F, 8: eights[k]}
-            return _halves(sums, te.const(0, "int32"), rank[k])
+        def byte(*i: Expr) -> tuple[Expr, Expr]:
+            sums = {16: (eights[i] + (eights[i] >> 8)) & 0x1F, 8: eights[i]}
+            return _halves(sums, te.const(0, "int32"), rank[i])
 
-        place, left = te.compute(count, byte, name=(f"{name}_byte", f"{name}_in_byte"))
+        place, left = te.compute(shape, byte, name=(f"{name}_byte", f"{name}_in_byte"))
 
-        def pair(k: Expr) -> tuple[Expr, Expr]:
-            sums = _sums(word[k])
-            return _halves({4: sums[4], 2: sums[2]}, place[k], left[k])
+        def pair(*i: Expr) -> tuple[Expr, Expr]:
+            sums = _sums(word[i])
+            return _halves({4: sums[4], 2: sums[2]}, place[i], left[i])
 
-        second, rest = te.compute(count, pair, name=(f"{name}_pair", f"{name}_in_pair"))
+        second, rest = te.compute(shape, pair, name=(f"{name}_pair", f"{name}_in_pair"))
 
-        def element(k: Expr) -> Expr:
-            bit, _ = _halves({1: word[k]}, second[k], rest[k])
-            at = te.cast(found[k] * _BITS + bit, "int64")
-            return te.select(found[k] < closed(many), at, 0 * k + axis_of(self.length))
+        def element(*i: Expr) -> Expr:
+            bit, _ = _halves({1: word[i]}, second[i], rest[i])
+            at = te.cast(found[i] * _BITS + bit, "int64")
+            return te.select(found[i] < many, at, 0 * i[-1] + axis_of(self.length))
 
-        return (te.compute(count, element, name=name),)
+        return (te.compute(shape, element, name=name),)
 
-    def _word(self, counts: Tensor, words: int, name: str) -> tuple[Tensor, Tensor]:
+    def _word(self, counts: Tensor, shape: Shape, many: int, name: str) -> tuple[Tensor, Tensor]:
         """In which word the element of each number is, and how many are before that word: a search
         in steps of which each leaves one of _PARTS parts.
         """
         strides, found = [1], None
-        while strides[-1] * _PARTS <= words:
+        while strides[-1] * _PARTS <= many:
             strides.append(strides[-1] * _PARTS)
         for number, stride in enumerate(reversed(strides)):
             names = f"{name}_word{number}", f"{name}_before{number}"
-            found = self._step(counts, found, words, stride, names)
+            step = self._step(counts, found, many, stride)
+            word, before = te.compute(shape, step, name=names)
+            found = word, before
         assert found is not None
         return found
 
     def _step(
-        self,
-        counts: Tensor,
-        found: tuple[Tensor, Tensor] | None,
-        words: int,
-        stride: int,
-        names: tuple[str, str],
-    ) -> tuple[Tensor, Tensor]:
-        zero = te.const(0, "int32")
+        self, counts: Tensor, found: tuple[Tensor, Tensor] | None, many: int, stride: int
+    ) -> Callable[..., tuple[Expr, Expr]]:
+        zero, one = te.const(0, "int32"), te.const(1, "int32")
 
-        def step(k: Expr) -> tuple[Expr, Expr]:
-            word: Expr = zero if found is None else found[0][k]
-            before: Expr = zero if found is None else found[1][k]
+        def step(*i: Expr) -> tuple[Expr, Expr]:
+            word: Expr = zero if found is None else found[0][i]
+            before: Expr = zero if found is None else found[1][i]
             steps: Expr = zero
             for part in range(1, _PARTS):
                 at = word + (part * stride - 1)
                 # every place lies within the counts where it counts, but an index needs bounds
-                count = counts[te.clamp_index(at, words)]
-                ahead = te.all_of(count <= self._number(k), at < words)
-                one = te.select(ahead, te.const(1, "int32"), zero)
-                steps, before = steps + one, te.maximum(before, one * count)
+                count = counts[(*i[:-1], te.clamp_index(at, many))]
+                ahead = te.all_of(count <= self._number(i), at < many)
+                passed = te.select(ahead, one, zero)
+                steps, before = steps + passed, te.maximum(before, passed * count)
             return word + steps * stride, before
 
-        made = te.compute(axis_of(self.count), step, name=names)
-        return made[0], made[1]
+        return step
 
-    def _number(self, k: Expr) -> Expr:
-        return te.cast(k + self.skip, "int32")
+    def _number(self, indices: tuple[Expr, ...]) -> Expr:
+        return te.cast(indices[-1] + self.skip, "int32")
 
 
 def _halves(sums: dict[int, Expr], place: Expr, left: Expr) -> tuple[Expr, Expr]:
@@ -312,8 +331,8 @@ class RunStarts(Operator):
 def _check_words(operator: Operator, types: tuple[TensorType, ...]) -> None:
     """Refuse what TrueWords does not give."""
     check_arity(operator, types, 1, 1)
-    if types[0].dtype != "int32" or types[0].rank != 1:
-        refuse(operator, f"expected a vector of int32, got {types[0]}", code="find-words")
+    if types[0].dtype != "int32" or not types[0].rank:
+        refuse(operator, f"expected rows of int32, got {types[0]}", code="find-words")
 
 
 def _bit_work(base: ReferenceWork, types: tuple[TensorType, ...]) -> ReferenceWork:
@@ -323,5 +342,6 @@ def _bit_work(base: ReferenceWork, types: tuple[TensorType, ...]) -> ReferenceWo
 
 
 def _bits_of(words: Array) -> Array:
-    """The bits of a vector of int32, the lowest one first."""
-    return np.unpackbits(words.astype("<i4").view(np.uint8), bitorder="little")
+    """The bits of rows of int32, the lowest one first."""
+    rows = np.ascontiguousarray(words.astype("<i4"))
+    return np.unpackbits(rows.view(np.uint8), axis=-1, bitorder="little")

@@ -20,7 +20,7 @@ from tilewright.graph.ops.logic import Where
 from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
-from tilewright.graph.ops.overlap import BoxEdges, OverlapStep
+from tilewright.graph.ops.overlap import BoxCandidates, BoxTurns, ChosenBoxes, OverlapStep
 from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
 from tilewright.graph.ops.quantization import DynamicQuantizeLinear
 from tilewright.graph.ops.ranges import RangeLength, RangeValues
@@ -65,9 +65,20 @@ def numbers(*shape: int, dtype: str = "float32") -> Array:
     return ((order + 1) / (2 if dtype.startswith("float") else 1)).astype(dtype).reshape(shape)
 
 
-BOXES = np.array([[0, 0, 4, 4, 16], [1, 1, 5, 4, 12], [0, 0, 1, 9, 9]], np.float32)
-BOXES = np.stack([BOXES.T, BOXES[::-1].T])[np.newaxis]
+BOX_LISTS = (
+    numbers(2, 5, 4),
+    numbers(2, 2, 5),
+    np.array([[[0, 2, 4], [1, 5, 5]], [[5, 5, 5], [3, 4, 5]]], np.int32),
+)
+TURNS = np.array([[[2, 0, 1], [1, 0, 0]], [[0, 0, 0], [0, 1, 0]]], np.int32)
 WORDS = np.array([5, 0, -1, 1 << 31, 0, 0x70F0], np.int64).astype(np.int32)
+
+
+def _candidates(share: float) -> tuple[Array, ...]:
+    """What an OverlapStep takes in its first turn."""
+    boxes, _, listed = BOX_LISTS
+    left, turns, *edges, best, _ = BoxCandidates().reference(*BOX_LISTS)
+    return left, turns, best, np.array(0), listed, *edges, boxes, np.array(share, np.float32)
 
 
 def samples() -> tuple[Sample, ...]:
@@ -158,9 +169,12 @@ def _of_data_sizes() -> tuple[Sample, ...]:
         (FindTrue(130, 200), (WORDS,)),
         (Coordinates((2, 3, 4)), (np.array([0, 5, 23, 7]),)),
         (RunStarts(), (np.array([1, 1, 3, 3, 3, 4], np.float32),)),
-        (BoxEdges(), (numbers(3, 4),)),
-        (BoxEdges(True), (numbers(3, 4),)),
-        (OverlapStep(), (np.zeros((1, 2, 3), bool), np.array(0), BOXES, numbers())),
+        (BoxCandidates(), BOX_LISTS[:3]),
+        (BoxCandidates(True), BOX_LISTS[:3]),
+        (OverlapStep(), _candidates(0.25)),
+        (OverlapStep(True), _candidates(0.0)),
+        (BoxTurns(), (TURNS,)),
+        (ChosenBoxes(4), (TURNS, BOX_LISTS[2], np.array([[2, 1], [0, 1]]))),
         (RangeLength(), (np.array(1.0), np.array(9.5), np.array(2.0))),
         (RangeValues(3), (np.array(1.0), np.array(0.5))),
         (DataSize(4), (np.array(4),)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain, count
 
 import numpy as np
 
@@ -31,10 +32,9 @@ def data_size(node: NodeReader, number: str, most: AnySize) -> AnySize:
     for other in builder.nodes:
         if isinstance(other.op, DataSize):
             taken |= {dim.name for dim in dims_in((other.op.size,))}
-    name = wanted = re.sub(r"\W+", "_", f"{node.proto.output[0]}_count").strip("_")
-    while name in taken:
-        name = f"{wanted}_{len(taken)}"
-        taken |= {name} - {wanted}
+    wanted = re.sub(r"\W+", "_", f"{node.proto.output[0]}_count").strip("_")
+    others = (f"{wanted}_{number}" for number in count(1))
+    name = next(name for name in chain([wanted], others) if name not in taken)
     size = size_of(Dim(name, low=0, high=largest(most)))
     value = builder.fresh(f"{node_name(node.proto)}.size")
     builder.add_node(GraphNode(DataSize(size), (number,), (value,), node.proto.name))
