@@ -159,6 +159,8 @@ class OverlapStep(Operator):
             width, height = (te.maximum(high[n] - low[n], zero) for n in (0, 1))
             return width * height, edges[4][b, c, i] + its[4][b, c]
 
+        # apart, so that the lanes below are those of 32 bits
+        now = te.compute((), lambda: te.cast(iteration[()] + 1, "int32"), name=f"{name}_now")
         common, both = te.compute(shape, overlap, name=(f"{name}_common", f"{name}_both"))
 
         def element(b: Expr, c: Expr, i: Expr) -> tuple[Expr, Expr]:
@@ -167,10 +169,9 @@ class OverlapStep(Operator):
             real = (shared > zero, own > zero, area > zero, union > zero)
             is_chosen = te.eq(numbers[b, c, i], chosen[b, c])
             covered = te.all_of(*real, shared / union > share[()], best[b, c] > none)
-            turn = te.cast(iteration[()] + 1, "int32")
             return (
                 te.select(te.any_of(is_chosen, covered), none, left[b, c, i]),
-                te.select(is_chosen, turn, turns[b, c, i]),
+                te.select(is_chosen, now[()], turns[b, c, i]),
             )
 
         later, turn = te.compute(shape, element, name=(f"{name}_left", f"{name}_turn"))
