@@ -22,13 +22,11 @@ def data_dims(graph: Graph) -> tuple[Dim, ...]:
 
 def size_makers(graph: Graph) -> dict[Dim, GraphNode]:
     """The node that says what each size is that a run computes."""
-    told = set(graph.dims)
     return {
         dim: node
         for node in graph.nodes
         if isinstance(node.op, DataSize)
         for dim in dims_in((node.op.size,))
-        if dim not in told
     }
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import html
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar
 
@@ -196,12 +196,9 @@ def make_graph(
     types = dict(inputs)
     types.update((value, type_of(constant)) for value, constant in constants.items())
     listed = tuple(nodes)
-    told, computed = set(dims_in(size for t in inputs.values() for size in t.shape)), set[Dim]()
     for node in listed:
-        if isinstance(node.op, DataSize):
-            computed |= set(dims_in((node.op.size,))) - told
         if isinstance(node.op, RegionOperator):
-            _check_sizes_known(node, types, computed)
+            _check_makes_no_size(node)
         for value in node.inputs:
             if value not in types:
                 raise ModelError(
@@ -239,26 +236,15 @@ def _dims_of(value: object) -> tuple[Dim, ...]:
     return dims_in(one for one in listed if isinstance(one, Size))
 
 
-def _check_sizes_known(
-    node: GraphNode, types: Mapping[str, TensorType], computed: Collection[Dim]
-) -> None:
-    """Refuse a branch or a loop that reads what is as large as data say, or that makes it.
-
-    computed: the sizes that data decide before it.
-    Raises: ModelError.
-    """
+def _check_makes_no_size(node: GraphNode) -> None:
+    """Refuse a branch or a loop in which data decide a size. Raises: ModelError."""
     assert isinstance(node.op, RegionOperator)
     inner = (one.op for region in node.op.regions for one in region.nodes)
     made = dims_in(op.size for op in inner if isinstance(op, DataSize))
-    dims = [*made]
-    if computed:
-        read = dims_in(s for value in node.inputs if value in types for s in types[value].shape)
-        held = (dim for region in node.op.regions for dim in dims_of_graph(region))
-        dims += [dim for dim in (*read, *held) if dim in computed]
-    if dims:
+    if made:
         raise ModelError(
             f"graph: {node.title} is a branch or a loop, in which data decide the size "
-            f"'{dims[0].name}'; expected sizes that are known before a run.",
+            f"'{made[0].name}'; expected one that is known in front of it.",
             code="region-data-size",
             hints=("what data decide may be computed in front of it, or behind it.",),
         )

@@ -24,6 +24,7 @@ from .base import (
     tensor_type,
 )
 from .reduction import reduced_shape
+from .tournament import first_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +110,9 @@ class TopK(Operator):
     extreme one first, and where they stand, as int64. Of equal elements the one with the smaller
     index comes first; a NaN counts as larger than every number.
 
-    The kernel gives each of the n elements of a row its rank, the number of those that come before
-    it, and then looks for each rank: n * (n + count) comparisons, which do not depend on one
-    another. The elements are read where these stand.
+    The kernel gives each element of a row its rank, the number of those that come before it, and
+    then looks for each rank. Where far fewer are wanted than there are, only blocks whose first
+    elements have a low rank are looked at (`tournament.py`).
     """
 
     axis: int
@@ -151,19 +152,21 @@ class TopK(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         _, result = self.infer((tensor_type(x),))
-        size = shape_of(x)[self.axis]
-        other, r = te.reduce_axis(size, name="other"), te.reduce_axis(size, name="r")
+        shape = shape_of(x)
+        size, around = closed(shape[self.axis]), (*shape[: self.axis], *shape[self.axis + 1 :])
 
-        def rank(*i: Expr) -> Expr:
-            here = i[self.axis]
-            before = self._before(x[self._at(i, other)], x[i], other < here)
-            return te.sum(te.cast(before, "int32"), axis=other)
+        def at(row: tuple[Expr, ...], here: Expr) -> tuple[Expr, ...]:
+            """The indices of an element of a row."""
+            return (*row[: self.axis], here, *row[self.axis :])
 
-        ranks = te.compute(shape_of(x), rank, name=f"{name}_rank")
+        def element(*i: Expr) -> Expr:
+            return x[at(i[:-1], i[-1])]
+
+        first = first_places(around, size, element, self.count, largest=self.largest, name=name)
 
         def place(*i: Expr) -> Expr:
-            found = te.eq(ranks[self._at(i, r)], te.cast(i[self.axis], "int32"))
-            return te.sum(te.select(found, r, 0), axis=r)
+            outer = (*i[: self.axis], *i[self.axis + 1 :])
+            return te.cast(first[(*outer, i[self.axis])], "int64")
 
         places = te.compute(result.shape, place, name=f"{name}_place")
 
@@ -171,19 +174,7 @@ class TopK(Operator):
             if size == 0:
                 return te.const(0, x.dtype)
             # every place lies within the row, but an index that data give needs bounds
-            return x[self._at(i, te.clamp_index(places[i], closed(size)))]
+            row = (*i[: self.axis], *i[self.axis + 1 :])
+            return x[at(row, te.clamp_index(places[i], size))]
 
         return te.compute(result.shape, value, name=name), places
-
-    def _at(self, indices: tuple[Expr, ...], here: Expr) -> tuple[Expr, ...]:
-        """The indices with another one along the axis."""
-        return (*indices[: self.axis], here, *indices[self.axis + 1 :])
-
-    def _before(self, a: Expr, b: Expr, ahead: Expr) -> Expr:
-        """Whether `a` comes before `b`; `ahead`: whether it does so where they are equal."""
-        large, small = (a, b) if self.largest else (b, a)
-        first, tied = large > small, te.eq(a, b)
-        if a.dtype.is_float:
-            first = te.any_of(first, te.all_of(te.ne(large, large), te.eq(small, small)))
-            tied = te.any_of(tied, te.all_of(te.ne(a, a), te.ne(b, b)))
-        return te.any_of(first, te.all_of(tied, ahead))

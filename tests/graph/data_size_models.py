@@ -251,6 +251,46 @@ def collecting(*, counted: bool) -> DataSizes:
     return DataSizes(model_of(nodes, inputs, outputs, constants), drawn, shapes)
 
 
+def carrying() -> DataSizes:
+    """A loop that carries as much as is found, and reads as much."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["before", "found"], ["sum"]),
+            helper.make_node("Mul", ["sum", "half"], ["after"]),
+            helper.make_node("Identity", ["so_far"], ["goes_on"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("so_far", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("before", TensorProto.FLOAT, None),
+        ],
+        [
+            helper.make_tensor_value_info("goes_on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("after", TensorProto.FLOAT, None),
+        ],
+    )
+    nodes = [
+        helper.make_node("Compress", ["x", "chosen"], ["found"], axis=0),
+        helper.make_node("Relu", ["found"], ["begin"]),
+        helper.make_node("Loop", ["times", "", "begin"], ["y"], body=body),
+    ]
+    inputs: Declared = [
+        ("x", TensorProto.FLOAT, [9, 4]),
+        ("chosen", TensorProto.BOOL, [9]),
+        ("times", TensorProto.INT64, []),
+    ]
+    constants = {"half": np.array(0.5, np.float32)}
+    return DataSizes(
+        model_of(nodes, inputs, [("y", TensorProto.FLOAT, None)], constants),
+        lambda share, rng: {
+            "x": rng.standard_normal((9, 4), np.float32),
+            "chosen": rng.random(9) < share,
+            "times": np.array(round(7 * share)),
+        },
+    )
+
+
 def detection_head() -> DataSizes:
     """The boxes and scores that a suppression leaves, and the classes that they are of."""
     nodes = [
@@ -312,6 +352,7 @@ MODELS: Mapping[str, DataSizes] = {
     "Range of floats": ranged("float32"),
     "Range of integers": ranged("int64"),
     "Compress of halves": halves(),
+    "Loop that carries what is found": carrying(),
     "Loop that collects until data end it": collecting(counted=False),
     "Loop that collects as often as data say": collecting(counted=True),
 }

@@ -13,7 +13,7 @@ from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.data_size import DataSize, SizeWithin
 from tilewright.graph.ops.determinant import Det
 from tilewright.graph.ops.elementwise import Elementwise
-from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts
+from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts, TrueWords
 from tilewright.graph.ops.folding import Col2Im
 from tilewright.graph.ops.functions import Cast, Tanh
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
@@ -22,7 +22,7 @@ from tilewright.graph.ops.logic import Where
 from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
-from tilewright.graph.ops.overlap import BoxEdges, OverlapStep
+from tilewright.graph.ops.overlap import BoxCandidates, BoxTurns, ChosenBoxes, OverlapStep
 from tilewright.graph.ops.pool_places import MaxPoolPlaces, MaxUnpool
 from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool, SumPool
 from tilewright.graph.ops.quantization import DynamicQuantizeLinear
@@ -77,8 +77,21 @@ def numbers(*shape: int, dtype: str = "float32") -> Array:
     return ((order + 1) / (2 if dtype.startswith("float") else 1)).astype(dtype).reshape(shape)
 
 
-BOXES = np.array([[0, 0, 4, 4, 16], [1, 1, 5, 4, 12], [0, 0, 1, 9, 9]], np.float32)
-BOXES = np.stack([BOXES.T, BOXES[::-1].T])[np.newaxis]
+BOX_LISTS = (
+    numbers(2, 5, 4),
+    numbers(2, 2, 5),
+    np.array([[[0, 2, 4], [1, 5, 5]], [[5, 5, 5], [3, 4, 5]]], np.int32),
+)
+TURNS = np.array([[[2, 0, 1], [1, 0, 0]], [[0, 0, 0], [0, 1, 0]]], np.int32)
+WORDS = np.array([5, 0, -1, 1 << 31, 0, 0x70F0], np.int64).astype(np.int32)
+
+
+def _candidates(share: float) -> tuple[Array, ...]:
+    """What an OverlapStep takes in its first turn."""
+    boxes, _, listed = BOX_LISTS
+    left, turns, *edges, best, _ = BoxCandidates().reference(*BOX_LISTS)
+    return left, turns, best, np.array(0), listed, *edges, boxes, np.array(share, np.float32)
+
 
 REGIONS = np.array([[0, 1, 4, 4], [-1, 0, 2, 6], [3, 3, 3, 3]], np.float32)
 PLACES = np.array([[[[0, 2], [9, 14]]]])
@@ -202,15 +215,20 @@ def _between_elements() -> tuple[Sample, ...]:
 
 
 def _of_data_sizes() -> tuple[Sample, ...]:
-    rows = numbers(6, 5)
     found: list[tuple[Operator, tuple[Array, ...]]] = [
-        (CountTrue(), (rows[0] > 10,)),
-        (FindTrue(3, 1), (numbers(40) > 10,)),
+        (TrueWords(40), (numbers(40) > 10,)),
+        (TrueWords(100), (numbers(64),)),
+        (CountTrue(), (WORDS,)),
+        (FindTrue(80, 200, 1), (WORDS,)),
+        (FindTrue(130, 200), (WORDS,)),
         (Coordinates((2, 3, 4)), (np.array([0, 5, 23, 7]),)),
         (RunStarts(), (np.array([1, 1, 3, 3, 3, 4], np.float32),)),
-        (BoxEdges(), (numbers(3, 4),)),
-        (BoxEdges(True), (numbers(3, 4),)),
-        (OverlapStep(), (np.zeros((1, 2, 3), bool), np.array(0), BOXES, numbers())),
+        (BoxCandidates(), BOX_LISTS[:3]),
+        (BoxCandidates(True), BOX_LISTS[:3]),
+        (OverlapStep(), _candidates(0.25)),
+        (OverlapStep(True), _candidates(0.0)),
+        (BoxTurns(), (TURNS,)),
+        (ChosenBoxes(4), (TURNS, BOX_LISTS[2], np.array([[2, 1], [0, 1]]))),
         (RangeLength(), (np.array(1.0), np.array(9.5), np.array(2.0))),
         (RangeValues(3), (np.array(1.0), np.array(0.5))),
         (DataSize(4), (np.array(4),)),

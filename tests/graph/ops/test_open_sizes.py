@@ -32,6 +32,7 @@ REFUSED = {
     "boxes-shape",
     "conv-bias",
     "conv-channels",
+    "find-most",
     "gemm-inner",
     "heads-fit",
     "matmul-shape",

@@ -73,6 +73,17 @@ TOP = [
 ]
 
 
+LONG = np.where(RNG.random((3, 701)) < 0.01, NAN, tied(3, 701)).astype(np.float32)
+LONG[0] = -INF
+LONG[1, ::7] = INF
+IN_ROUNDS = [
+    (LONG, 1, 7),
+    (RNG.standard_normal((2, 1900, 3)).astype(np.float32), 1, 40),
+    (tied(2, 900, kind="int64"), 1, 3),
+    (RNG.integers(0, 256, 1000).astype(np.uint8), 0, 2),
+]
+
+
 def top_model(x: Array, axis: int, count: int, largest: bool, opset: int = 11) -> onnx.ModelProto:
     """A TopK with both of its outputs."""
     given: dict[str, int] = {"axis": axis}
@@ -121,7 +132,7 @@ def test_before_opset_11_the_largest_are_taken(opset: int) -> None:
 def test_top_kernels_do_what_the_reference_does(target: str | None, largest: bool) -> None:
     builder = GraphBuilder("top")
     feeds, outputs = {}, []
-    for n, (array, axis, count) in enumerate((*TOP, (ODD, 1, 3), (tied(0, 3), 0, 0))):
+    for n, (array, axis, count) in enumerate((*TOP, *IN_ROUNDS, (ODD, 1, 3), (tied(0, 3), 0, 0))):
         x = builder.input(f"x{n}", TensorType(array.dtype.name, array.shape))
         made = (f"value{n}", f"place{n}")
         builder.add_node(GraphNode(TopK(axis % array.ndim, count, largest), (x,), made))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain, count
 
 import numpy as np
 
@@ -12,8 +13,7 @@ from ....errors import ModelError
 from ....ir.ir import GraphNode
 from ....ops.base import normal_axis
 from ....ops.data_size import DataSize, SizeWithin
-from ....ops.finding import Coordinates, CountTrue, FindTrue
-from ....ops.functions import Cast
+from ....ops.finding import Coordinates, CountTrue, FindTrue, TrueWords
 from ....ops.gathering import Gather
 from ....ops.movement import Reshape
 from ....ops.ranges import RangeLength, RangeValues
@@ -32,10 +32,9 @@ def data_size(node: NodeReader, number: str, most: AnySize) -> AnySize:
     for other in builder.nodes:
         if isinstance(other.op, DataSize):
             taken |= {dim.name for dim in dims_in((other.op.size,))}
-    name = wanted = re.sub(r"\W+", "_", f"{node.proto.output[0]}_count").strip("_")
-    while name in taken:
-        name = f"{wanted}_{len(taken)}"
-        taken |= {name} - {wanted}
+    wanted = re.sub(r"\W+", "_", f"{node.proto.output[0]}_count").strip("_")
+    others = (f"{wanted}_{number}" for number in count(1))
+    name = next(name for name in chain([wanted], others) if name not in taken)
     size = size_of(Dim(name, low=0, high=largest(most)))
     value = builder.fresh(f"{node_name(node.proto)}.size")
     builder.add_node(GraphNode(DataSize(size), (number,), (value,), node.proto.name))
@@ -61,10 +60,13 @@ def scalar(node: NodeReader, position: int, dtype: str = "int64") -> str:
 
 
 def found_places(node: NodeReader, flags: str, most: AnySize | None = None) -> tuple[str, AnySize]:
-    """Where the true elements of a vector stand, and how many they are: `most` at most."""
-    length = node.builder.types[flags].shape[0] if most is None else most
-    size = data_size(node, node.emit(CountTrue(), flags), length)
-    return node.emit(FindTrue(size), flags), size
+    """Where the elements of a vector stand that are true, or not 0, and how many they are: `most`
+    at most.
+    """
+    length = node.builder.types[flags].shape[0]
+    words = node.emit(TrueWords(largest(length)), flags)
+    size = data_size(node, node.emit(CountTrue(), words), length if most is None else most)
+    return node.emit(FindTrue(size, length), words), size
 
 
 def _nonzero(node: NodeReader) -> Result:
@@ -74,8 +76,7 @@ def _nonzero(node: NodeReader) -> Result:
     if known is not None:
         return frozen(np.stack(np.nonzero(array_of(known))).astype(np.int64))
     flat = node.emit(Reshape((type_.elements,)), node.value(0))
-    flags = flat if type_.dtype == "bool" else node.emit(Cast("bool"), flat)
-    places, size = found_places(node, flags)
+    places, size = found_places(node, flat)
     if type_.rank == 1:
         return Reshape((1, size)), (places,)
     return Coordinates(type_.shape), (places,)

@@ -1,5 +1,5 @@
-"""The rule of NonMaxSuppression: boxes are sorted by their scores, a loop drops those that better
-ones cover, and what is left is found.
+"""The rule of NonMaxSuppression: of the boxes with a score above the threshold a loop chooses the
+best one of each class, and drops those that overlap it, until none is left.
 """
 
 from __future__ import annotations
@@ -10,20 +10,14 @@ from .....tir.sizes import closed
 from ....errors import ModelError
 from ....ir.build import GraphBuilder
 from ....ir.ir import Graph, GraphNode
-from ....ops.finding import Coordinates
+from ....ops.finding import CountTrue, FindTrue, TrueWords
 from ....ops.functions import Cast
-from ....ops.gathering import Gather, GatherND
-from ....ops.logic import And, Less, LessOrEqual, Not, Where
-from ....ops.movement import Concat, Reshape, Transpose
-from ....ops.overlap import BoxEdges, OverlapStep
-from ....ops.ranking import TopK
-from ....ops.reduction import ReduceMax
-from ....ops.slicing import Slice
-from ....ops.triangle import CumSum
+from ....ops.overlap import BoxCandidates, BoxTurns, ChosenBoxes, OverlapStep
+from ....ops.reduction import ReduceMax, ReduceSum
 from ....regions.loop import ITERATION, Loop
 from ....types import Array, Splat, TensorType, array_of, frozen
 from ..node import NodeReader, node_name
-from .data_sizes import found_places, scalar
+from .data_sizes import data_size, scalar
 from .rule import ImportRule, Result
 
 
@@ -33,23 +27,12 @@ def _suppression(node: NodeReader) -> Result:
     most = _most(node)
     if not batch * classes * count or most == 0:
         return frozen(np.zeros((0, 3), np.int64))
-    shape = (batch, classes, count)
-    scores, order = _sorted(node, shape)
-    rows = node.emit(Reshape((*shape, 1)), order)
-    edges = node.emit(BoxEdges(node.integer("center_point_box", 0) != 0), node.value(0))
-    boxes = node.emit(Transpose((0, 1, 3, 2)), node.emit(GatherND(1), edges, rows))
-    dropped, steps = _below_threshold(node, scores, shape)
-    kept = node.emit(Not(), _looped(node, dropped, steps, boxes, count))
-    if most is None or most < count:
-        kept = _first(node, kept)
-    flags = node.emit(Reshape((batch * classes * count,)), kept)
+    numbers = _candidates(node, (batch, classes, count))
+    turns = _turns(node, numbers, count if most is None else min(most, count))
+    counts = node.emit(BoxTurns(), turns)
     bound = batch * classes * (count if most is None else min(most, count))
-    places, size = found_places(node, flags, bound)
-    found = node.emit(Coordinates(shape), places)
-    found = node.emit(Slice((0, 0), (2, size), (1, 1)), found)
-    flat = node.emit(Reshape((batch * classes * count,)), order)
-    box = node.emit(Reshape((1, size)), node.emit(Gather(0), flat, places))
-    return Transpose((1, 0)), (node.emit(Concat(0), found, box),)
+    size = data_size(node, node.emit(ReduceSum((0, 1), False), counts), bound)
+    return ChosenBoxes(size), (turns, numbers, counts)
 
 
 def _sizes(node: NodeReader) -> tuple[int, int, int]:
@@ -73,61 +56,62 @@ def _most(node: NodeReader) -> int | None:
     return None if known is None else max(0, int(array_of(known).item()))
 
 
-def _sorted(node: NodeReader, shape: tuple[int, ...]) -> tuple[str, str]:
-    """The scores of each class, the largest first, and the boxes that have them."""
-    name = node_name(node.proto)
-    made = tuple(node.builder.fresh(f"{name}.{part}") for part in ("scores", "order"))
-    node.define(GraphNode(TopK(2, shape[2]), (node.value(1),), made, node.proto.name))
-    return made[0], made[1]
-
-
-def _below_threshold(
-    node: NodeReader, scores: str, shape: tuple[int, ...]
-) -> tuple[str, str | None]:
-    """Which boxes are dropped since their scores are low, and how many there are at most in a class
-    up to the last one that is not; None where none is dropped.
+def _candidates(node: NodeReader, shape: tuple[int, int, int]) -> str:
+    """The numbers of the boxes of each class whose scores are above the threshold, in order; as
+    many for each class as the one with the most has.
     """
+    *_, count = shape
     if not node.has(4):
-        return _constant(node, "none", Splat(False, "bool", shape)), None
-    good = node.emit(Less(), scalar(node, 4, "float32"), scores)
-    numbers = _constant(node, "numbers", np.arange(1, shape[2] + 1))
-    zero = _constant(node, "zero", Splat(0, "int64", ()))
-    last = node.emit(ReduceMax((0, 1, 2), False), node.emit(Where(), good, numbers, zero))
-    return node.emit(Not(), good), last
+        numbers = np.broadcast_to(np.arange(count, dtype=np.int32), shape)
+        return _constant(node, "numbers", np.ascontiguousarray(numbers))
+    words = node.emit(TrueWords(count), node.value(1), scalar(node, 4, "float32"))
+    most = node.emit(ReduceMax((0, 1), False), node.emit(CountTrue(), words))
+    size = data_size(node, most, count)
+    return node.emit(Cast("int32"), node.emit(FindTrue(size, count), words))
 
 
-def _looped(node: NodeReader, dropped: str, steps: str | None, boxes: str, count: int) -> str:
-    """Which boxes are dropped when each one has been looked at, from the best one on."""
-    threshold = (
-        scalar(node, 3, "float32")
-        if node.has(3)
-        else _constant(node, "threshold", Splat(0.0, "float32", ()))
-    )
+def _turns(node: NodeReader, numbers: str, most: int) -> str:
+    """In which turn each candidate is chosen, from 1 on; 0 where it is not."""
+    centers = node.integer("center_point_box", 0) != 0
+    op, name = BoxCandidates(centers), f"{node_name(node.proto)}.candidate"
+    made = tuple(node.builder.fresh(f"{name}.{n}") for n in range(op.output_count))
+    inputs = (node.value(0), node.value(1), numbers)
+    node.define(GraphNode(op, inputs, made, node.proto.name))
+    left, none, *edges, best, begins = made
     types = node.builder.types
-    body = _body([types[value] for value in (dropped, boxes, threshold)], node)
-    op = Loop(body, 1, count, counted=steps is not None)
-    value = node.builder.fresh(f"{node_name(node.proto)}.dropped")
-    inputs = (*(() if steps is None else (steps,)), dropped, boxes, threshold)
-    node.define(GraphNode(op, inputs, (value,), node.proto.name))
-    return value
+    share = _share(node)
+    captured = (numbers, *edges, node.value(0), share)
+    body = _body(node, [types[v] for v in (left, none, best)], [types[v] for v in captured], op)
+    count = () if node.builder.constants.get(node.value(2)) is not None else (scalar(node, 2),)
+    loop = Loop(body, 3, most, counted=bool(count), conditional=True)
+    outputs = tuple(node.builder.fresh(f"{name}.{part}") for part in ("left", "turns", "best"))
+    values = (*count, begins, left, none, best, *captured)
+    node.define(GraphNode(loop, values, outputs, node.proto.name))
+    return outputs[1]
 
 
-def _body(types: list[TensorType], node: NodeReader) -> Graph:
-    """What an iteration does: it looks at one box of each class."""
-    builder = GraphBuilder(f"{node_name(node.proto)}.boxes")
+def _share(node: NodeReader) -> str:
+    """How much two boxes have in common when one of them is dropped."""
+    if node.has(3):
+        return scalar(node, 3, "float32")
+    return _constant(node, "threshold", Splat(0.0, "float32", ()))
+
+
+def _body(
+    node: NodeReader,
+    carried: list[TensorType],
+    captured: list[TensorType],
+    candidates: BoxCandidates,
+) -> Graph:
+    """What an iteration does: it chooses one box of each class."""
+    builder = GraphBuilder(f"{node_name(node.proto)}.turn")
     number = builder.input("number", ITERATION)
-    dropped, boxes, threshold = (
-        builder.input(name, type_)
-        for name, type_ in zip(("dropped", "boxes", "threshold"), types, strict=True)
-    )
-    later = builder.add(OverlapStep(), dropped, number, boxes, threshold, output="next")
-    return builder.finish((later,))
-
-
-def _first(node: NodeReader, kept: str) -> str:
-    """Of the boxes that are kept in each class the first ones, as many as the node allows."""
-    numbers = node.emit(CumSum(2), node.emit(Cast("int64"), kept))
-    return node.emit(And(), kept, node.emit(LessOrEqual(), numbers, scalar(node, 2)))
+    before = [builder.input(f"before{n}", type_) for n, type_ in enumerate(carried)]
+    rest = [builder.input(f"given{n}", type_) for n, type_ in enumerate(captured)]
+    made = ("left", "turns", "best", "goes_on")
+    step = OverlapStep(candidates.centers)
+    builder.add_node(GraphNode(step, (*before, number, *rest), made))
+    return builder.finish(("goes_on", "left", "turns", "best"))
 
 
 def _constant(node: NodeReader, name: str, value: Array | Splat) -> str:

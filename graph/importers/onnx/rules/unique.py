@@ -10,7 +10,7 @@ from functools import cached_property
 from .....tir.sizes import closed
 from ....ir.ir import GraphNode
 from ....ops.arithmetic import Sub
-from ....ops.finding import FindTrue, RunStarts
+from ....ops.finding import FindTrue, RunStarts, TrueWords
 from ....ops.functions import Cast
 from ....ops.gathering import Gather
 from ....ops.movement import Identity, Reshape
@@ -98,6 +98,10 @@ class _Unique:
         """Of the sorted elements, whether each is the first of those that are equal."""
         return self.node.emit(RunStarts(), self._sorted[0])
 
+    @cached_property
+    def _start_words(self) -> str:
+        return self.node.emit(TrueWords(self.length), self.starts)
+
     def numbered(self, flags: str) -> str:
         """How many flags before and at each one are true, without the first one of them."""
         ones = self.node.emit(Cast("int64"), flags)
@@ -120,13 +124,13 @@ class _Unique:
     @cached_property
     def _first_sorted(self) -> str:
         """Of the sorted elements, which sorted one is the first of the equal ones."""
-        firsts = self.node.emit(FindTrue(self.length), self.starts)
+        firsts = self.node.emit(FindTrue(self.length, self.length), self._start_words)
         return self.taken(firsts, self._group_sorted)
 
     @cached_property
     def counts(self) -> str:
         """Of the sorted elements, how many are equal to each."""
-        ends = self.node.emit(FindTrue(self.length, skip=1), self.starts)
+        ends = self.node.emit(FindTrue(self.length, self.length, 1), self._start_words)
         return self.node.emit(Sub(), self.taken(ends, self._group_sorted), self._first_sorted)
 
     def group_by_first(self, starts: str) -> str:
