@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 
@@ -87,6 +88,29 @@ def test_it_computes_what_an_engine_for_one_choice_of_sizes_does() -> None:
     given = given_to(one, 5, 3)
     for key, array in one.run(given).items():
         np.testing.assert_allclose(engine("gru").run(given)[key], array, rtol=1e-5, atol=1e-6)
+
+
+def test_data_may_decide_how_many_steps_there_are() -> None:
+    sizes = RecurrentSizes(5, 3, inputs=4, hidden=8)
+    model = stacked("GRU", sizes, 1)
+    node, (_, _, reshape) = model.graph.node[0], model.graph.node
+    node.input[0] = "kept"
+    keep = onnx.helper.make_node("Compress", ["x", "keep"], ["kept"], axis=0)
+    model.graph.node.remove(reshape)  # to five steps
+    model.graph.node.insert(0, keep)
+    model.graph.output[0].name = "turned0"
+    model.graph.input.append(onnx.helper.make_tensor_value_info("keep", 9, [5]))
+    counted = tw.compile(model, "c")
+    assert all(kernel.proof.startswith("proved") for kernel in counted.explain().kernels)
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    x = np.random.default_rng(0).standard_normal((5, 3, 4), dtype=np.float32)
+    for keeps in ([1, 1, 1, 1, 1], [0, 1, 0, 1, 0], [0, 0, 0, 1, 0]):
+        given = {"x": x, "keep": np.array(keeps, bool)}
+        for array, expected in zip(
+            counted.run(given).values(), session.run(None, given), strict=True
+        ):
+            assert array.shape == expected.shape
+            np.testing.assert_allclose(array, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_no_steps_give_the_first_states() -> None:
