@@ -70,6 +70,7 @@ TOP = [
     (tied(2, 21, kind="int64"), -1, 3),
     (tied(30, 2, kind="int32"), 0, 1),
     (tied(5, 4), 1, 0),
+    (tied(4, 1, kind="int64"), 1, 1),
 ]
 
 
