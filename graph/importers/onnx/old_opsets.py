@@ -30,7 +30,7 @@ def converted(proto: ModelProto) -> ModelProto:
     try:
         _spell_out_axes(old)
         return convert_version(old, OLDEST)
-    except (ConvertError, InferenceError, RuntimeError) as error:
+    except (ConvertError, InferenceError, RuntimeError, ValueError) as error:
         lines = str(error).splitlines() or [""]
         raise CannotConvert(f"onnx.version_converter says: {lines[0][:200]}") from error
 
@@ -61,12 +61,17 @@ def _with_all_axes(node: NodeProto, axis: int, ranks: dict[str, int]) -> list[No
         )
     first, second = (ranks[name] for name in node.input)
     begin = axis + first if axis < 0 else axis
+    if not 0 <= begin <= first - second:
+        raise CannotConvert(
+            f"node '{node_name(node)}' ({node.op_type}) broadcasts '{node.input[1]}', of {second} "
+            f"axes, along axis {axis} of '{node.input[0]}', of {first}"
+        )
     made = NodeProto()
     made.CopyFrom(node)
     made.ClearField("attribute")
     made.attribute.append(helper.make_attribute("broadcast", 1))
     behind = first - begin - second
-    if behind <= 0:
+    if not behind:
         return [made]
     wide = f"{node_name(node)}.{node.input[1]}"
     made.input[1] = wide

@@ -36,6 +36,14 @@ def test_what_cannot_be_converted_is_refused_with_the_reason() -> None:
     assert (
         "node 'sum' (Add) broadcasts along axis 1, and nobody says how many axes 'x' has." in text
     )
+    wide = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    far = helper.make_node("Add", ["x", "x"], ["y"], name="far", broadcast=1, axis=-(1 << 31))
+    text = refusal(
+        helper.make_model(
+            helper.make_graph([far], "g", [wide], ends), opset_imports=[helper.make_opsetid("", 6)]
+        )
+    )
+    assert "broadcasts 'x', of 2 axes, along axis -2147483648 of 'x', of 2." in text
     odd = helper.make_graph([helper.make_node("Frobnicate", ["x"], ["y"])], "g", [x], ends)
     text = refusal(helper.make_model(odd, opset_imports=[helper.make_opsetid("", 6)]))
     assert "opset of ai.onnx is 6; expected 7 to" in text
