@@ -42,6 +42,7 @@ from ...tir.expr import (
     mul,
 )
 from ...tir.lowered import Fma, Reinterpret
+from ...tir.node import Node
 from ...tir.stmt import Store
 from ...tir.visit import walk
 from ..isa.isa import Isa
@@ -91,6 +92,7 @@ class Scalars:
         self.isa = tables
         self.dialect = dialect
         self._index: dict[Expr, bool] = {}
+        self._data: set[Node] = set()  # variables that may hold any int64
 
     def kind(self, dtype: DType) -> str:
         """The type of one element."""
@@ -173,6 +175,9 @@ class Scalars:
 
     def bind(self, var: Var, value: Expr) -> None:
         """Declare a Let's variable; its scope ends with the C block."""
+        is_data = var.type == INT64 and not self._is_index(value)
+        if is_data and None in bounds(value, self.lines.ranges):
+            self._data.add(var)
         kind = "int" if var.type.is_bool else self.kind(var.type)
         self.lines.declare(kind, var, self.scalar(value))
 
@@ -183,13 +188,13 @@ class Scalars:
         return self.lines.keep(self.kind_of(expr), hint(expr), self.scalar(expr))
 
     def _is_index(self, expr: Expr) -> bool:
-        """Whether an integer is index arithmetic, proved not to overflow: int64, of variables and
-        constants alone.
+        """Whether an integer is index arithmetic, proved not to overflow: int64, of constants and
+        variables alone, none of which holds data that may be any number.
         """
         known = self._index.get(expr)
         if known is None:
             known = expr.dtype == INT64 and not any(
-                isinstance(node, Load | Cast | Reinterpret | Call | ShiftLeft)
+                isinstance(node, Load | Cast | Reinterpret | Call | ShiftLeft) or node in self._data
                 for node in walk(expr)
             )
             self._index[expr] = known
