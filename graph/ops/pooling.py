@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -68,9 +69,12 @@ def pool_stage(
     return te.compute(shape, element, name=name)
 
 
+P = TypeVar("P", bound="_WindowPool")
+
+
 @dataclass(frozen=True, slots=True)
-class MaxPool(Spatial):
-    """The maximum of each window; padding never wins. `ceil` rounds the number of windows up."""
+class _WindowPool(Spatial):
+    """One number for each window. `ceil` rounds the number of windows up."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...] = (1, 1)
@@ -79,7 +83,7 @@ class MaxPool(Spatial):
     ceil: bool = False
     layout: Layout = "NCHW"
 
-    def channels_last(self) -> MaxPool:
+    def channels_last(self: P) -> P:
         return replace(self, layout="NHWC")
 
     def axes(self, x: TensorType) -> tuple[Axis, ...]:
@@ -89,9 +93,13 @@ class MaxPool(Spatial):
             self, sizes, self.kernel, self.strides, self.pads, self.dilations, self.ceil
         )
 
+    def _check(self, types: tuple[TensorType, ...]) -> None:
+        """Refuse element types that have no such number."""
+        check_float(self, types)
+
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
-        check_number(self, types)
+        self._check(types)
         return (pooled_type(types[0], self.axes(types[0]), self.layout),)
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
@@ -99,6 +107,14 @@ class MaxPool(Spatial):
 
     def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
         return window_facts(self.axes(types[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPool(_WindowPool):
+    """The maximum of each window; padding never wins."""
+
+    def _check(self, types: tuple[TensorType, ...]) -> None:
+        check_number(self, types)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = arrays[0]
@@ -114,46 +130,19 @@ class MaxPool(Spatial):
 
 
 @dataclass(frozen=True, slots=True)
-class AveragePool(Spatial):
+class AveragePool(_WindowPool):
     """The mean of each window.
 
     With `include_pad`, padding counts as zeros; what `ceil` adds beyond it never counts.
     """
 
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...] = (1, 1)
-    pads: tuple[int, ...] = (0, 0, 0, 0)
-    dilations: tuple[int, ...] = (1, 1)
-    ceil: bool = False
     include_pad: bool = False
-    layout: Layout = "NCHW"
-
-    def channels_last(self) -> AveragePool:
-        return replace(self, layout="NHWC")
-
-    def axes(self, x: TensorType) -> tuple[Axis, ...]:
-        """The windows over the spatial axes of `x`."""
-        sizes = check_spatial(self, x, self.layout)
-        return window_axes(
-            self, sizes, self.kernel, self.strides, self.pads, self.dilations, self.ceil
-        )
-
-    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        check_arity(self, types, 1, 1)
-        check_float(self, types)
-        return (pooled_type(types[0], self.axes(types[0]), self.layout),)
 
     def counted(self, axis: Axis) -> tuple[int, AnySize]:
         """First and end of the padded positions along `axis` that count."""
         if self.include_pad:
             return 0, axis.before + axis.size + axis.after
         return axis.before, axis.before + axis.size
-
-    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
-        return windows_work(Operator.work(self, types), types[0], self.layout, self.axes(types[0]))
-
-    def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
-        return window_facts(self.axes(types[0]))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = arrays[0]
@@ -192,36 +181,8 @@ class AveragePool(Spatial):
 
 
 @dataclass(frozen=True, slots=True)
-class SumPool(Spatial):
-    """The sum of each window; padding counts as zeros. `ceil` rounds the number of windows up."""
-
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...] = (1, 1)
-    pads: tuple[int, ...] = (0, 0, 0, 0)
-    dilations: tuple[int, ...] = (1, 1)
-    ceil: bool = False
-    layout: Layout = "NCHW"
-
-    def channels_last(self) -> SumPool:
-        return replace(self, layout="NHWC")
-
-    def axes(self, x: TensorType) -> tuple[Axis, ...]:
-        """The windows over the spatial axes of `x`."""
-        sizes = check_spatial(self, x, self.layout)
-        return window_axes(
-            self, sizes, self.kernel, self.strides, self.pads, self.dilations, self.ceil
-        )
-
-    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        check_arity(self, types, 1, 1)
-        check_float(self, types)
-        return (pooled_type(types[0], self.axes(types[0]), self.layout),)
-
-    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
-        return windows_work(Operator.work(self, types), types[0], self.layout, self.axes(types[0]))
-
-    def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
-        return window_facts(self.axes(types[0]))
+class SumPool(_WindowPool):
+    """The sum of each window; padding counts as zeros."""
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = arrays[0]

@@ -101,7 +101,7 @@ def _average_pool(node: NodeReader) -> Result:
     kernel = node.integers("kernel_shape")
     windows = windows_of(node, kernel)
     ceil, include = node.flag("ceil_mode"), node.flag("count_include_pad")
-    return pooling.AveragePool(kernel, *windows, ceil, include), node.inputs
+    return pooling.AveragePool(kernel, *windows, ceil, include_pad=include), node.inputs
 
 
 RULES: dict[str, ImportRule] = {
