@@ -116,7 +116,7 @@ class GraphReader:
                 used.update(reads_of(node))
         for node in nodes:
             if used.intersection(node.output):
-                self._node(node, used)
+                self._node(_with_outputs(node, used))
         is_model = self.outer is None and not self.is_inlined
         failed = self.model.failures or self.model.parts
         if self.lost.intersection(wanted) or (is_model and failed):
@@ -247,13 +247,13 @@ class GraphReader:
                 f"model: node '{first}' depends on itself.", code="onnx-cycle"
             ) from error
 
-    def _node(self, proto: NodeProto, used: set[str]) -> None:
+    def _node(self, proto: NodeProto) -> None:
         """Import one node, or note why it cannot be."""
         domain = proto.domain or "ai.onnx"
         opset = self.opsets.get(domain, 0)
         lost = any(map(self._is_lost, reads_of(proto)))
         try:
-            self._read(proto, opset, used, lost)
+            self._read(proto, opset, lost)
             if not lost:
                 return
         except NotSupported as problem:
@@ -271,18 +271,18 @@ class GraphReader:
         failure = UnsupportedNode(node_name(proto), proto.op_type, domain, opset, reason, hint)
         self.model.failures.append(failure)
 
-    def _read(self, proto: NodeProto, opset: int, used: set[str], lost: bool) -> None:
+    def _read(self, proto: NodeProto, opset: int, lost: bool) -> None:
         """Import one node by its rule, or else as the function that it is. lost: only see whether
         that could be done.
 
         Raises: NotSupported, LostRegion, ModelError.
         """
         try:
-            rule, version = find_rule(proto, opset, used)
+            rule, version = find_rule(proto, opset)
         except NoRule:
             body = None if lost else self._body(proto, opset)
             if body is not None:
-                self._expand(proto, body, used)
+                self._expand(proto, body)
             elif not (lost and is_function(proto, opset, self.model.functions)):
                 raise
             return
@@ -298,14 +298,14 @@ class GraphReader:
         given = [types[self.resolve(name)] if name else None for name in proto.input]
         return schema_body(proto, opset, given)
 
-    def _expand(self, proto: NodeProto, body: FunctionBody, used: set[str]) -> None:
+    def _expand(self, proto: NodeProto, body: FunctionBody) -> None:
         """Import the nodes that a node stands for. Raises: LostRegion, NotSupported, ModelError."""
         if len(proto.output) > len(body.outputs) or len(proto.input) > len(body.inputs):
             raise NotSupported(
                 f"it has {len(proto.input)} inputs and {len(proto.output)} outputs, its function "
                 f"{len(body.inputs)} and {len(body.outputs)}"
             )
-        wanted = {a: f for f, a in zip(body.outputs, proto.output, strict=False) if a in used}
+        wanted = {a: f for f, a in zip(body.outputs, proto.output, strict=False) if a}
         outputs = [ValueInfoProto(name=formal) for formal in wanted.values()]
         graph = GraphProto(name=proto.op_type, node=body.nodes, output=outputs)
         self.model.count_nodes(graph)
@@ -380,3 +380,14 @@ class GraphReader:
         made.input.extend(inputs)
         made.output.extend(outputs)
         return made
+
+
+def _with_outputs(proto: NodeProto, used: set[str]) -> NodeProto:
+    """A node without the names of outputs that nobody reads."""
+    if used.issuperset(filter(None, proto.output)):
+        return proto
+    made = NodeProto()
+    made.CopyFrom(proto)
+    for number, name in enumerate(made.output):
+        made.output[number] = name if name in used else ""
+    return made

@@ -39,9 +39,9 @@ def rule_name(proto: NodeProto) -> str:
     return str(proto.op_type) if own else f"{proto.domain}.{proto.op_type}"
 
 
-def find_rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[ImportRule, int]:
-    """The rule for a node and its operator's version. opset: of the node's domain; used: values
-    that somebody reads. Raises: NoRule, NotSupported when it does not know the node.
+def find_rule(proto: NodeProto, opset: int) -> tuple[ImportRule, int]:
+    """The rule for a node, of which every output that has a name is read, and its operator's
+    version. opset: of the node's domain. Raises: NoRule, NotSupported when it does not know it.
     """
     if rule_name(proto) not in RULES:
         raise NoRule("there is no such core operator", _OTHER_OPERATORS)
@@ -57,7 +57,7 @@ def find_rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[ImportRule,
     if unknown := sorted(set(attribute_names(proto)) - set(rule.attributes)):
         raise NotSupported(f"attribute '{unknown[0]}' is not known")
     known = len(proto.output) if rule.outputs is None else rule.outputs
-    if extra := [name for name in proto.output[known:] if name in used]:
+    if extra := [name for name in proto.output[known:] if name]:
         raise NoRule(f"its output '{extra[0]}' is used; only the first one is known")
     return rule, version
 

@@ -460,3 +460,10 @@ def test_types_that_are_not_read_are_refused(name: str) -> None:
     found = refusal(model, UnsupportedOperator)
     assert f"    input 'x': it has element type {name.lower()}; expected one of bool, " in found
     assert f" {name.lower()}" not in found.split("expected one of")[1]
+
+
+def test_outputs_that_nobody_reads_are_not_computed() -> None:
+    pool = helper.make_node("MaxPool", ["x"], ["y", "where"], kernel_shape=[2, 2])
+    assert [n.op.title for n in import_onnx(model_of(pool)).nodes] == ["MaxPool"]
+    both = model_of(pool, outputs=("y", "where"))
+    assert [n.op.title for n in import_onnx(both).nodes] == ["MaxPoolPlaces"]
