@@ -19,7 +19,7 @@ from ...ir.ir import Graph, GraphNode, RegionOperator
 from ...ops.base import Operator
 from ...ops.size_values import SizeValues
 from ...reference.reference import apply
-from ...types import Array, Constant, Shape, Splat, TensorType, array_of, owned
+from ...types import Array, Constant, Shape, Splat, TensorType, array_of, frozen, owned
 from .index_walks import IndexWalk, note_walk
 from .limits import checked_type
 from .size_arithmetic import SizeArray, sizes_of
@@ -304,6 +304,11 @@ class NodeReader:
         found = self._find(name, "graph", True)
         return found.g if found is not None else GraphProto()
 
+    def table(self, what: str, value: Constant) -> str:
+        """A constant that the node brings along; `what` ends its name."""
+        kept = value if isinstance(value, Splat) else frozen(value)
+        return self.builder.constant(self.builder.fresh(f"{node_name(self.proto)}.{what}"), kept)
+
     def number(self, value: float, position: int = 0) -> str:
         """A constant without axes that has the element type of the input at `position`.
 
@@ -318,8 +323,7 @@ class NodeReader:
             )
         with np.errstate(over="ignore"):  # what a float16 cannot hold is infinite
             rounded = np.asarray(value).astype(type_.dtype).item()
-        name = self.builder.fresh(f"{node_name(self.proto)}.constant")
-        return self.builder.constant(name, Splat(rounded, type_.dtype, ()))
+        return self.table("constant", Splat(rounded, type_.dtype, ()))
 
     def given(self, name: str) -> bool:
         """Whether the node has attribute `name`."""

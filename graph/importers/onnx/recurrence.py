@@ -215,7 +215,6 @@ def _masked(
 
 def zeros(node: NodeReader, dtype: str, shape: Shape) -> str:
     """Zeros: a constant, unless a run decides how many."""
-    name = node.builder.fresh(f"{node_name(node.proto)}.zeros")
     if is_closed(shape):
-        return node.builder.constant(name, Splat(0, dtype, closed_shape(shape)))
-    return node.emit(Expand(shape), node.builder.constant(name, Splat(0, dtype, ())))
+        return node.table("zeros", Splat(0, dtype, closed_shape(shape)))
+    return node.emit(Expand(shape), node.table("zero", Splat(0, dtype, ())))

@@ -21,7 +21,7 @@ from ....ops.movement import Reshape
 from ....ops.slicing import Slice
 from ....regions.loop import ITERATION
 from ....types import Splat, TensorType
-from ..node import NodeReader, node_name
+from ..node import NodeReader
 from .data_sizes import data_size
 from .rule import Application
 
@@ -77,8 +77,7 @@ def cut(node: NodeReader, arrays: tuple[str, ...], count: str, most: int) -> lis
 
 def _none(node: NodeReader, type_: TensorType) -> str:
     """Zeros of a type."""
-    name = node.builder.fresh(f"{node_name(node.proto)}.none")
-    return node.builder.constant(name, Splat(0, type_.dtype, closed_shape(type_.shape)))
+    return node.table("none", Splat(0, type_.dtype, closed_shape(type_.shape)))
 
 
 def _with_row(builder: GraphBuilder, array: str, row: str, number: str) -> str:

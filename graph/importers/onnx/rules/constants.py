@@ -15,7 +15,7 @@ from ....errors import ModelError
 from ....ops.repetition import Expand
 from ....types import Array, Splat, TensorType, frozen
 from ..limits import checked_type
-from ..node import NodeReader, node_name
+from ..node import NodeReader
 from .data_sizes import data_range
 from .rule import MOVES, ImportRule, Result
 
@@ -46,8 +46,7 @@ def _constant_of_shape(node: NodeReader) -> Result:
     )
     if is_closed(shape):
         return Splat(value.item(), type_.dtype, closed_shape(shape))
-    name = node.builder.fresh(f"{node_name(node.proto)}.value")
-    return Expand(shape), (node.builder.constant(name, Splat(value.item(), type_.dtype, ())),)
+    return Expand(shape), (node.table("value", Splat(value.item(), type_.dtype, ())),)
 
 
 def _shape(node: NodeReader) -> Result:

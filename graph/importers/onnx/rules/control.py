@@ -108,9 +108,7 @@ def _collecting(
     outputs = made.body.outputs if conditional else made.body.outputs[1:]
     inputs = [_scalar(node, 1)] if conditional else []
     if counted:
-        limit = node.builder.constant(
-            node.builder.fresh(f"{node_name(node.proto)}.limit"), Splat(most + 1, "int64", ())
-        )
+        limit = node.table("limit", Splat(most + 1, "int64", ()))
         inputs.insert(0, node.emit(Min(), _scalar(node, 0), limit))
     op = Loop(
         _giving(made.body, outputs),

@@ -17,7 +17,7 @@ from ....ops.finding import Coordinates, CountTrue, FindTrue, TrueWords
 from ....ops.gathering import Gather
 from ....ops.movement import Reshape
 from ....ops.ranges import RangeLength, RangeValues
-from ....types import array_of, frozen, owned
+from ....types import array_of, frozen
 from ..node import NodeReader, NotSupported, node_name
 from ..symbols import Range
 from .rule import ImportRule, Result
@@ -106,8 +106,7 @@ def _compress(node: NodeReader) -> Result:
     if known is None:
         places, _ = found_places(node, node.value(1))
     else:
-        name = node.builder.fresh(f"{node_name(node.proto)}.places")
-        places = node.builder.constant(name, owned(np.flatnonzero(array_of(known))))
+        places = node.table("places", np.flatnonzero(array_of(known)))
     return Gather(axis), (source, places)
 
 

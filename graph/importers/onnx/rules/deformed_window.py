@@ -13,10 +13,8 @@ from ....ops.folding import Col2Im
 from ....ops.matmul import MatMul
 from ....ops.movement import Reshape, Transpose
 from ....ops.sampling import SampleAt
-from ....types import frozen
 from ..node import NodeReader
 from .rule import ImportRule, Result
-from .sampling import constant
 from .slicing import AxisWalk, add, part_of
 
 
@@ -78,8 +76,8 @@ def _places(node: NodeReader, kernel: tuple[int, ...], out: tuple[int, ...], sha
     starts = np.moveaxis(np.indices(out), 0, -1) * strides - before
     found = last
     for name, table in (("taps", steps * dilations), ("windows", starts)):
-        numbers = frozen(np.ascontiguousarray(table[..., ::-1]).astype(offset.dtype))
-        found = node.emit(Add(), found, constant(node, name, numbers))
+        numbers = table[..., ::-1].astype(offset.dtype)
+        found = node.emit(Add(), found, node.table(name, numbers))
     return found
 
 

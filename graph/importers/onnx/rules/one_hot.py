@@ -14,7 +14,7 @@ from ....ops.movement import Identity, Reshape
 from ....ops.ranking import ArgMax
 from ....ops.size_values import SizeRange, SizeValues
 from ....ops.slicing import Slice
-from ....types import Splat, owned
+from ....types import Splat
 from ..node import NodeReader, NotSupported
 from ..tensors import dtype_name
 from .rule import ImportRule, Result
@@ -60,8 +60,7 @@ def _places(node: NodeReader, size: AnySize, behind: int) -> str:
     """0, 1, ... along an axis with so many behind it."""
     shape = (size, *(1,) * behind)
     if isinstance(size, int):
-        places = np.arange(size, dtype=np.int64).reshape((size, *(1,) * behind))
-        return node.builder.constant(node.builder.fresh(f"{_name(node)}.places"), owned(places))
+        return node.table("places", np.arange(size, dtype=np.int64).reshape(size, *shape[1:]))
     return node.emit(Reshape(shape), node.emit(SizeRange(0, size)))
 
 
@@ -69,12 +68,7 @@ def _whole(node: NodeReader, value: AnySize) -> str:
     """An int64 without axes."""
     if not isinstance(value, int):
         return node.emit(SizeValues((value,), ()))
-    name = node.builder.fresh(f"{_name(node)}.number")
-    return node.builder.constant(name, Splat(value, "int64", ()))
-
-
-def _name(node: NodeReader) -> str:
-    return str(node.proto.output[0])
+    return node.table("number", Splat(value, "int64", ()))
 
 
 def _hardmax(node: NodeReader) -> Result:

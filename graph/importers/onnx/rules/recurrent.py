@@ -15,7 +15,7 @@ from ....ops.logic import Less
 from ....ops.movement import Concat, Identity, Reshape, Transpose
 from ....types import Shape, TensorType, array_of
 from ..cells import ACTIVATIONS, Cell, Gru, Lstm, Rnn, chosen_activations
-from ..node import NodeReader, NotSupported, node_name
+from ..node import NodeReader, NotSupported
 from ..recurrence import (
     DirectionInputs,
     DirectionResult,
@@ -190,9 +190,8 @@ def _masks(node: NodeReader, sizes: _Sizes) -> tuple[Steps, ...]:
     most = largest(sizes.steps)
     if lengths is not None and np.greater_equal(array_of(lengths), most).all():
         return ()
-    name = node.builder.fresh(f"{node_name(node.proto)}.steps")
-    node.builder.constant(name, np.arange(most, dtype=np.int32).reshape(-1, 1, 1))
-    numbers = part(node, name, 0, 0, sizes.steps)
+    every = node.table("steps", np.arange(most, dtype=np.int32).reshape(-1, 1, 1))
+    numbers = part(node, every, 0, 0, sizes.steps)
     wanted = node.emit(Reshape((sizes.batch, 1)), node.value(_LENGTHS))
     return split_steps(node, node.emit(Less(), numbers, wanted))
 

@@ -71,10 +71,7 @@ def _log_sum_of_powers(node: NodeReader) -> Result:
     x = node.value(0)
     if not type_.is_float:
         x = node.emit(functions.Cast("float64"), x)
-    zero = node.builder.constant(
-        node.builder.fresh(f"{node.proto.output[0]}.zero"),
-        Splat(0.0, node.builder.types[x].dtype, ()),
-    )
+    zero = node.table("zero", Splat(0.0, node.builder.types[x].dtype, ()))
     most = node.emit(reduction.ReduceMax(axes), x)
     most = node.emit(logic.Where(), node.emit(logic.IsInf(), most), zero, most)
     powers = node.emit(functions.Exp(), node.emit(arithmetic.Sub(), x, most))

@@ -19,8 +19,8 @@ from ....ops.logic import Where
 from ....ops.movement import Identity
 from ....ops.resampling import Resample
 from ....ops.resize import Places, Sampling, rounded_array
-from ....types import Array, Floats, Splat, frozen
-from ..node import NodeReader, node_name
+from ....types import Array, Floats, Splat
+from ..node import NodeReader
 from .rule import Application, Result
 
 
@@ -95,9 +95,9 @@ def resampled(
     # first those that get fewer, so that little lies between
     for axis in sorted(axes, key=lambda d: Fraction(axes[d].count, max(1, axes[d].size))):
         starts, weights = _table(axes[axis], kernels[axis])
-        first = _constant(node, "starts", starts)
+        first = node.table("starts", starts)
         value = node.emit(
-            Resample(axis), value, first, _constant(node, "weights", weights.astype(dtype))
+            Resample(axis), value, first, node.table("weights", weights.astype(dtype))
         )
     return _finished(node, value, outside)
 
@@ -106,7 +106,7 @@ def picked(node: NodeReader, indices: Mapping[int, Array], outside: Mapping[int,
     """The elements of the input of a node that stand at `indices` along some axes."""
     value = node.value(0)
     for axis, places in indices.items():
-        at = _constant(node, "places", places)
+        at = node.table("places", places)
         value = node.emit(Gather(axis), value, at)
     return _finished(node, value, outside)
 
@@ -118,19 +118,13 @@ def _finished(node: NodeReader, value: str, outside: Mapping[int, Array]) -> App
     for axis, flags in outside.items():
         if flags.any():
             shape = (-1, *(1,) * (type_.rank - axis - 1))
-            condition = _constant(node, "outside", flags.reshape(shape))
+            condition = node.table("outside", flags.reshape(shape))
             number = np.asarray(beyond).astype(made.dtype).item()
-            name = node.builder.fresh(f"{node_name(node.proto)}.extrapolation")
-            other = node.builder.constant(name, Splat(number, made.dtype, ()))
+            other = node.table("extrapolation", Splat(number, made.dtype, ()))
             value = node.emit(Where(), condition, other, value)
     if made.dtype == type_.dtype:
         return Identity(), (value,)
     return Cast(type_.dtype), (node.emit(Round(), value),)
-
-
-def _constant(node: NodeReader, part: str, table: Array) -> str:
-    name = node.builder.fresh(f"{node_name(node.proto)}.{part}")
-    return node.builder.constant(name, frozen(table))
 
 
 def _table(axis: AxisPlaces, kernel: ResizeKernel) -> tuple[Array, Floats]:

@@ -14,8 +14,8 @@ from ....ops.functions import Cast, Round
 from ....ops.matmul import MatMul
 from ....ops.movement import Reshape, Transpose
 from ....ops.sampling import Interpolation, Outside, SampleAt
-from ....types import Constant, Floats, Splat, frozen
-from ..node import NodeReader, NotSupported, node_name
+from ....types import Floats, Splat
+from ..node import NodeReader, NotSupported
 from .rule import ImportRule, Result
 
 MODES: dict[str, Interpolation] = {mode: mode for mode in get_args(Interpolation)}
@@ -56,8 +56,8 @@ def _in_elements(node: NodeReader, grid: str, sizes: tuple[int, ...], aligned: b
     """
     dtype = node.builder.types[grid].dtype
     lengths = np.asarray(sizes[::-1], dtype) - (1 if aligned else 0)
-    scale = constant(node, "sizes", frozen(lengths.astype(dtype)))
-    one, half = (constant(node, "number", Splat(value, dtype, ())) for value in (1.0, 0.5))
+    scale = node.table("sizes", lengths.astype(dtype))
+    one, half = (node.table("number", Splat(value, dtype, ())) for value in (1.0, 0.5))
     shifted = node.emit(Add(), grid, one)
     if aligned:
         return node.emit(Mul(), node.emit(Mul(), shifted, half), scale)
@@ -79,7 +79,7 @@ def _affine_grid(node: NodeReader) -> Result:
     axes = [_spread(count, aligned) for count in size[2:]]
     grid = np.meshgrid(*axes, indexing="ij")[::-1]
     rows = np.stack([*grid, np.ones(size[2:])], axis=-1).reshape(-1, n + 1)
-    places = constant(node, "places", frozen(rows.astype(theta.dtype)))
+    places = node.table("places", rows.astype(theta.dtype))
     turned = node.emit(Transpose((0, 2, 1)), node.value(0))
     return Reshape((size[0], *size[2:], n)), (node.emit(MatMul(), places, turned),)
 
@@ -90,11 +90,6 @@ def _spread(count: int, aligned: bool) -> Floats:
         return np.linspace(-1, 1, count) if count > 1 else np.zeros(1)
     spread: Floats = (2 * np.arange(count) + 1) / count - 1
     return spread
-
-
-def constant(node: NodeReader, name: str, value: Constant) -> str:
-    """A constant that a node brings along."""
-    return node.builder.constant(node.builder.fresh(f"{node_name(node.proto)}.{name}"), value)
 
 
 RULES: dict[str, ImportRule] = {

@@ -15,7 +15,7 @@ from ....ops.base import listed, normal_axis
 from ....ops.gathering import Gather
 from ....ops.logic import Where
 from ....ops.movement import Identity, Reshape
-from ....types import Array, Shape, TensorType, owned
+from ....types import Array, Shape, TensorType
 from ..node import NodeReader, NotSupported
 from .gathering import constant_indices
 from .rule import Application, ImportRule, Result
@@ -105,20 +105,16 @@ def _turned(
     source = np.full(count, -1, np.int64)
     source[places.astype(np.int64)] = np.arange(places.size)
     taken = source >= 0
-    rows = node.emit(Gather(0), updates, _constant(node, "source", np.maximum(source, 0)))
+    rows = node.emit(Gather(0), updates, node.table("source", np.maximum(source, 0)))
     if combining != "none":
         rows = node.emit(_PAIRS[combining], x, rows)
     if taken.all():
         return Identity(), (rows,)
-    return Where(), (_constant(node, "taken", taken[:, np.newaxis]), rows, x)
+    return Where(), (node.table("taken", taken[:, np.newaxis]), rows, x)
 
 
 def _data(node: NodeReader) -> list[tuple[TensorType, str]]:
     return [(node.type(position), node.value(position)) for position in (0, 2)]
-
-
-def _constant(node: NodeReader, name: str, value: Array) -> str:
-    return node.builder.constant(node.builder.fresh(f"{node.proto.output[0]}.{name}"), owned(value))
 
 
 def _tensor_scatter(node: NodeReader) -> Result:

@@ -27,7 +27,6 @@ from ..limits import checked_type
 from ..node import NodeReader
 from ..tensors import dtype_name
 from .rule import Application, ImportRule, Result
-from .sampling import constant
 from .slicing import AxisWalk, add, part_of, surrounded
 
 Complex = np.ndarray[tuple[int, ...], np.dtype[np.complex128]]
@@ -125,7 +124,7 @@ class _Transforms:
 
     def _constant(self, name: str, like: str, table: Array) -> str:
         dtype = self.node.builder.types[like].dtype
-        return constant(self.node, name, frozen(np.ascontiguousarray(table.astype(dtype))))
+        return self.node.table(name, table.astype(dtype))
 
 
 def _dft(node: NodeReader) -> Result:
@@ -222,7 +221,7 @@ def _of_half(transforms: _Transforms, value: str, length: int, parts: int) -> st
     count = length - half
     rest = add(node, part_of(value, (rows, half, parts), {1: AxisWalk(count, count, -1)}))
     if parts == 2:
-        signs = constant(node, "signs", frozen(np.array([1, -1], node.builder.types[value].dtype)))
+        signs = node.table("signs", np.array([1, -1], node.builder.types[value].dtype))
         rest = node.emit(Mul(), rest, signs)
     whole = transforms.whole(node.emit(Concat(1), value, rest), length, parts)
     return add(node, part_of(whole, (rows, length, 2), {2: AxisWalk(0, 1)}))
@@ -252,7 +251,7 @@ def _stft(node: NodeReader) -> Result:
         node.tensors.limits,
     )
     places = np.arange(count)[:, None] * step + np.arange(frame)
-    value = node.emit(Gather(1), node.value(0), constant(node, "frames", frozen(places)))
+    value = node.emit(Gather(1), node.value(0), node.table("frames", places))
     if node.has(2):
         window = node.emit(Reshape((frame, 1)), node.value(2))
         value = node.emit(Mul(), value, window)

@@ -15,7 +15,7 @@ from ....ops.functions import Cast
 from ....ops.overlap import BoxCandidates, BoxTurns, ChosenBoxes, OverlapStep
 from ....ops.reduction import ReduceMax, ReduceSum
 from ....regions.loop import ITERATION, Loop
-from ....types import Array, Splat, TensorType, array_of, frozen
+from ....types import Splat, TensorType, array_of, frozen
 from ..node import NodeReader, node_name
 from .data_sizes import data_size, scalar
 from .rule import ImportRule, Result
@@ -63,7 +63,7 @@ def _candidates(node: NodeReader, shape: tuple[int, int, int]) -> str:
     *_, count = shape
     if not node.has(4):
         numbers = np.broadcast_to(np.arange(count, dtype=np.int32), shape)
-        return _constant(node, "numbers", np.ascontiguousarray(numbers))
+        return node.table("numbers", numbers)
     words = node.emit(TrueWords(count), node.value(1), scalar(node, 4, "float32"))
     most = node.emit(ReduceMax((0, 1), False), node.emit(CountTrue(), words))
     size = data_size(node, most, count)
@@ -94,7 +94,7 @@ def _share(node: NodeReader) -> str:
     """How much two boxes have in common when one of them is dropped."""
     if node.has(3):
         return scalar(node, 3, "float32")
-    return _constant(node, "threshold", Splat(0.0, "float32", ()))
+    return node.table("threshold", Splat(0.0, "float32", ()))
 
 
 def _body(
@@ -112,11 +112,6 @@ def _body(
     step = OverlapStep(candidates.centers)
     builder.add_node(GraphNode(step, (*before, number, *rest), made))
     return builder.finish(("goes_on", "left", "turns", "best"))
-
-
-def _constant(node: NodeReader, name: str, value: Array | Splat) -> str:
-    constant = value if isinstance(value, Splat) else frozen(value)
-    return node.builder.constant(node.builder.fresh(f"{node_name(node.proto)}.{name}"), constant)
 
 
 RULES: dict[str, ImportRule] = {

@@ -109,8 +109,7 @@ class _Unique:
 
     @cached_property
     def _one(self) -> str:
-        name = self.node.builder.fresh(f"{node_name(self.node.proto)}.one")
-        return self.node.builder.constant(name, Splat(1, "int64", ()))
+        return self.node.table("one", Splat(1, "int64", ()))
 
     @cached_property
     def _group_sorted(self) -> str:
