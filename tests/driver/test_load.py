@@ -35,8 +35,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def poorer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This machine, without the instruction sets that it has beyond the scalar one."""
+def poorer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine, without the instruction sets that it has beyond the scalar one, once the engine
+    is built for those that it has.
+    """
     monkeypatch.setenv(CPU_VARIABLE, "scalar")
 
 
