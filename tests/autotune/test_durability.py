@@ -19,6 +19,7 @@ SOME, MANY = 6, 20  # moments
 CODES = {"kill": {-9, 0}, "term": {1, 0}, "full": {2, 0}}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     "moments", [SOME, pytest.param(MANY, marks=pytest.mark.slow)], ids=["some", "many"]

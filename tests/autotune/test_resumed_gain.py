@@ -166,6 +166,7 @@ def test_an_undisturbed_search_finds_the_best_of_all(tilewright: Command, tmp_pa
     check_gain(log)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "loaded", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["loaded", "calm"]
 )

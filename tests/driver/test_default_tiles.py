@@ -28,6 +28,7 @@ def product(rows: int, columns: int, inner: int) -> tw.PrimFunc:
     return te.func(a, b, c, name="product")
 
 
+@pytest.mark.sampled(3)
 @reads_x86
 @pytest.mark.isa
 @pytest.mark.needs_cc

@@ -19,7 +19,7 @@ from tilewright.tir.parsing.parser import parse
 
 from ..isas import HERE
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 pytestmark = [pytest.mark.needs_cc, pytest.mark.isa]
 

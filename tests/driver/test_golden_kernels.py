@@ -31,7 +31,7 @@ from tilewright.tir.visit import walk
 from ..codegen.c.emulated import need_emulator, run_emulated
 from .golden_kernels import GOLDEN, Arrays
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 COMPILERS = ("gcc", "clang")
 FUSED = ("avx2", "avx512", "neon")

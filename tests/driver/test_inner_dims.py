@@ -21,7 +21,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.reference.error_bound import reference
 from tilewright.tir.te.tensor import Tensor
 
-pytestmark = [pytest.mark.needs_cc, pytest.mark.sampled(3)]
+pytestmark = [pytest.mark.needs_cc, pytest.mark.sampled(5)]
 ISAS = [isa for isa in ("scalar", "avx2", "avx512", "neon") if isa in host().isas]
 
 

@@ -52,7 +52,7 @@ print(json.dumps([before, held()]))
 """
 
 
-@pytest.mark.parametrize("count", [80, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(2000, marks=pytest.mark.slow)])
 def test_kernels_that_are_dropped_leave_nothing(
     count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

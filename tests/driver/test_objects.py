@@ -36,7 +36,7 @@ from ..linked import linked
 from ..schedule.programs import chain
 from .kernels import KERNELS
 
-pytestmark = [pytest.mark.needs_cc, pytest.mark.sampled(4)]
+pytestmark = [pytest.mark.needs_cc, pytest.mark.sampled(7)]
 
 COMPILED = [isa for isa in ISAS if can_compile(Target.parse(f"c:{isa}"))]
 ALLOWED = {"memcpy", "memset", "memmove"}

@@ -73,6 +73,7 @@ def test_edges_are_cut_late_into_variants_without_guards() -> None:
     assert "if j_0 < 21:" in text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("shape", SHAPES)

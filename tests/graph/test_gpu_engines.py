@@ -54,6 +54,7 @@ def network() -> Graph:
     return builder.finish((left, right))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["network", "encoder"])
 def test_a_model_is_right_where_it_is_emulated(name: str) -> None:
     model = network() if name == "network" else encoder(1, 7)

@@ -75,6 +75,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 def test_a_model_in_halves_is_what_float64_gives(name: str) -> None:
     engine = compile(CASES[name], cache=False)

@@ -40,6 +40,7 @@ LARGE = tuple(
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LIGHT_MODELS)
 def test_the_oracle_gives_the_stored_output(name: str) -> None:
     sample = light_model(name)

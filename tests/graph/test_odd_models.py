@@ -37,6 +37,7 @@ def check(made: onnx.ModelProto) -> None:
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("channels", "groups", "outputs", "kernel"),
     [(6, 3, 9, 3), (8, 4, 8, 3), (6, 2, 10, 1), (6, 6, 12, 3), (4, 2, 34, 3)],

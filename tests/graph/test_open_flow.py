@@ -214,6 +214,7 @@ def engine(name: str) -> Engine:
     return tw.compile(made(name).proto, "c", shapes=made(name).shapes)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_one_engine_serves_every_size_with_one_set_of_bits(name: str) -> None:
     for batch, seq in SIZES:

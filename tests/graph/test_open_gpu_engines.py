@@ -54,6 +54,7 @@ def artifact_of(engine: Engine) -> CudaProgram:
     return artifact
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("batch", [1, 2, 7, 15, 16])
 def test_one_engine_serves_every_batch(batch: int) -> None:
     x = rows(batch)

@@ -40,6 +40,7 @@ def images(batch: int, height: int, width: int, channels: int = 3) -> Array:
     return rng.standard_normal((batch, channels, height, width), dtype=np.float32)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_one_engine_serves_every_image_with_one_set_of_bits(name: str) -> None:
     reference = ReferenceEvaluator(MODELS[name]())
@@ -131,6 +132,7 @@ def one_node(kind: str, *more: str, **attributes: object) -> onnx.ModelProto:
     return net.model("y", channels=4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kind", "more", "attributes"),
     [

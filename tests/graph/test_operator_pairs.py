@@ -87,6 +87,7 @@ def model_of(chains: Sequence[Chain]) -> Graph:
     return builder.finish(tuple(add(builder, n, chain) for n, chain in enumerate(chains)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_group_is_scheduled_by_its_own_rule(name: str) -> None:
     target = Target.parse(name)

@@ -69,11 +69,13 @@ def compare(
         )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_random_model_gives_what_onnx_says(seed: int) -> None:
     check(seed, "c:scalar")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_random_model_gives_it_at_every_size(seed: int) -> None:
     check_open(seed, "c:scalar")

@@ -26,7 +26,7 @@ from tilewright.tir.te import te
 from tilewright.tir.text.equal import difference
 from tilewright.tir.verify.verify import Stage, verify
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 MOST = 11
 SIZES = (1, 2, 3, 4, 5, 8, 9, MOST)

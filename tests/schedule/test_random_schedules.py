@@ -86,8 +86,9 @@ def check_witnesses(refusals: Sequence[Refusal]) -> None:
     assert met["by the interpreter"] >= 0.5 * met.total()
 
 
-def test_random_legal_steps_keep_the_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
-    run(0, 200, monkeypatch)
+@pytest.mark.parametrize("cases", [120, pytest.param(200, marks=pytest.mark.slow)])
+def test_random_legal_steps_keep_the_meaning(cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(0, cases, monkeypatch)
 
 
 def test_random_legal_steps_keep_what_gathers_mean() -> None:
@@ -102,6 +103,7 @@ def test_random_legal_steps_keep_what_gathers_mean() -> None:
     assert tally.applied.total() > 100
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("intrinsic", TENSOR_INTRINSICS.values(), ids=lambda x: x.name)
 def test_random_legal_steps_keep_what_instructions_mean(intrinsic: TensorIntrinsic) -> None:
     tally, kept = Tally(), 0

@@ -30,7 +30,7 @@ from tilewright.tir.verify.verify import Stage, verify
 from ..isas import HERE
 from .programs import assert_replays, refusals
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 Steps = Callable[[Schedule], object]

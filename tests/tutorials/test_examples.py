@@ -17,7 +17,7 @@ from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.stmt import Parameter
 from tilewright.tir.target.target import covers
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 FOLDER = Path(__file__).resolve().parents[2] / "tutorials" / "examples"
 EXAMPLES = {path.stem: runpy.run_path(str(path)) for path in sorted(FOLDER.glob("*.py"))}

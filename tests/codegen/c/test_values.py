@@ -274,6 +274,7 @@ def f(A: float64[2, 40], C: output(float64[2, 40])):
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EXACT)
 def test_compiled_code_has_the_interpreters_bits(name: str, check: Callable[..., object]) -> None:
     check(EXACT[name])

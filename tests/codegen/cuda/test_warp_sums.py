@@ -27,7 +27,7 @@ from tilewright.tir.te import te
 
 from ...schedule.grids import Steps, products_of_warps
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(7)
 
 A100 = Target.parse("cuda:sm_80")
 

@@ -27,7 +27,7 @@ from tilewright.tir.te.tensor import Tensor
 from ...schedule.programs import assert_replays, integers
 from ...schedule.rule_checks import Answered
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 A100 = Target.parse("cuda:sm_80")
 

@@ -60,6 +60,7 @@ def seen(func: PrimFunc, answers: dict[str, object] | None = None) -> EmulationR
     return report
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_fetch_their_windows_once_for_a_tile(name: str) -> None:
     make, share = CONVOLUTIONS[name]
@@ -74,6 +75,7 @@ def test_convolutions_fetch_their_windows_once_for_a_tile(name: str) -> None:
     assert all(barrier.needed for barrier in report.barriers)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TILES)
 def test_a_thread_loads_what_the_windows_of_its_tile_share_once(name: str) -> None:
     make, block, tile, most = TILES[name]

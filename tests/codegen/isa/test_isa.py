@@ -158,6 +158,7 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
     }.get(operation, [vector] * 3)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", X86)
 def test_a_compiler_accepts_every_entry(name: str) -> None:

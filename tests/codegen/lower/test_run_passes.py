@@ -22,7 +22,7 @@ from tilewright.tir.verify.verify import VerificationError
 from ...driver.golden_kernels import GOLDEN
 from ...driver.kernels import KERNELS
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 AVX2 = Target.parse("c:avx2")
 A100 = Target.parse("cuda:sm_80")

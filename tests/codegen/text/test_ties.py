@@ -25,7 +25,7 @@ from ...driver.golden_kernels import GOLDEN
 from ...driver.kernels import KERNELS
 from ...schedule.grids import products_of_warps
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 AVX2 = Target.parse("c:avx2")
 H100 = Target.parse("cuda:sm_90a")

@@ -50,7 +50,7 @@ def test_an_open_function_runs_at_random_sizes_beside_the_ends() -> None:
 
 
 def test_functions_are_of_many_kinds() -> None:
-    functions = [case(seed).function for seed in range(200)]
+    functions = [case(seed).function for seed in range(100)]
     for function in functions:
         verify(function, Stage.TENSOR)
     text = "\n".join(map(str, functions))
@@ -93,7 +93,7 @@ def test_a_script_runs_by_itself(tmp_path: Path) -> None:
 
 
 def test_arrays_of_an_exact_function_are_whole_numbers() -> None:
-    functions = [case(seed).function for seed in range(40)]
+    functions = [case(seed).function for seed in range(20)]
     for function in functions:
         if not rounds(function):
             assert all(np.all(a == np.floor(a)) for a in arrays(function).values())

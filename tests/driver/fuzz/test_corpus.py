@@ -14,7 +14,7 @@ from tilewright.schedule.trace.trace import Trace
 
 from ...schedule.programs import matmul
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 CORPUS = sorted((Path(__file__).resolve().parents[2] / "corpus").glob("*.py"))
 

@@ -37,7 +37,7 @@ from tilewright.tir.target.target import Target
 
 from ...schedule.rule_checks import Answered, check
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 PLAIN = Conv(pads=(1, 1, 1, 1), layout="NHWC")

@@ -57,6 +57,7 @@ def test_places_agree_with_onnx(case: Case) -> None:
     check_case(case, rtol=0, atol=0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("target", [None, "c:scalar"])
 def test_kernels_do_what_the_reference_does(target: str | None) -> None:
@@ -127,6 +128,7 @@ def test_before_opset_11_the_largest_are_taken(opset: int) -> None:
     assert old.nodes == new.nodes
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("target", [None, "c:scalar"])
 @pytest.mark.parametrize("largest", [True, False])

@@ -78,6 +78,7 @@ def test_truth_values_have_no_totals(kind: type[RunningTotal]) -> None:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     "op",

@@ -48,6 +48,7 @@ def environment(library: Path | None, **settings: str) -> dict[str, str]:
     return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(places), **settings}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "package", "how"),
     [

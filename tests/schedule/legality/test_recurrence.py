@@ -310,6 +310,7 @@ def test_data_in_an_index_leaves_the_order_open() -> None:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", RIGHT)

@@ -19,7 +19,7 @@ from tilewright.tir.te import te
 
 from ..rule_checks import Answered, check
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(7)
 
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 

@@ -23,7 +23,7 @@ from tilewright.tir.te import te
 
 from .test_rules import TARGETS, check
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 
 def depthwise(

@@ -24,7 +24,7 @@ from ..programs import farthest, matmul, moments
 from ..rule_checks import check
 from .test_rules import TARGETS, softmax
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 
 def layer_norm(*shape: int, axes: int = 1) -> PrimFunc:

@@ -24,7 +24,7 @@ from tilewright.tir.te import te
 from ..programs import braid, cell, chain, conv, matmul, matmul_relu, pool, running, wave
 from ..rule_checks import answer, check
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(7)
 
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 

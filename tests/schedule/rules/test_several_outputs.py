@@ -14,7 +14,7 @@ from tilewright.tir.te import te
 
 from ..rule_checks import check
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 ROWS, COLUMNS = 13, 37
 TARGETS = ("c:scalar", "c:avx2", "c:avx512", "c:neon", "cuda:sm_90a")

@@ -22,7 +22,7 @@ from tilewright.tir.work.work import points_of
 
 from ..rule_checks import check
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 TARGETS = ("c:scalar", "c:avx2", "c:avx512", "c:neon")
 

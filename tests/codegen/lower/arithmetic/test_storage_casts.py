@@ -142,6 +142,7 @@ def test_every_value_converts_alike_in_interpreter_and_evaluator(name: str) -> N
         same_bits(got, expected[f"to_{kind}"], kind)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("name", STORAGE)
 def test_the_lowered_function_means_what_its_definition_does(name: str, isa: str) -> None:
@@ -154,6 +155,7 @@ def test_the_lowered_function_means_what_its_definition_does(name: str, isa: str
         same_bits(got, expected[f"to_{kind}"], kind)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", STORAGE)
 def test_compiled_code_converts_every_value(

@@ -25,7 +25,7 @@ from tilewright.tir.te import te
 from tilewright.tir.verify.verify import Stage, verify
 from tilewright.tir.work.work import operations
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 Condition = Callable[[Expr, Expr], Expr]
 

@@ -9,7 +9,7 @@ from tilewright.codegen.lower.math import ExpandMath
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 CALLS = ("exp(X[vi])", "exp2(X[vi])", "log(X[vi])", "tanh(X[vi])", "erf(X[vi])", "gelu(X[vi])")
 CALLS += ("sin(X[vi])", "cos(X[vi])", "expm1(X[vi])", "log1p(X[vi])")

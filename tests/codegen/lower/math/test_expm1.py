@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize(("kind", "promised"), [("float32", 4.2), ("float64", 2.2)])
 def test_errors_stay_within_the_promise(kind, promised, fused, expand, error_in_ulp, wider) -> None:

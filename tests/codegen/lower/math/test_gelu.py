@@ -23,6 +23,7 @@ def exact(x: np.ndarray) -> np.ndarray:
     return np.asarray(GELU.meaning(x.astype(np.float64)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("kind", "fused", "negative", "positive"), PROMISES)
 def test_errors_stay_within_the_promise(
     kind, fused, negative, positive, expand, error_in_ulp

@@ -38,6 +38,7 @@ def test_a_slice_is_fetched_before_the_one_that_is_used(golden: Callable[[str, s
     assert equal(parse(str(nest)), nest)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("stages", [2, 3, 5, 9])
 @pytest.mark.parametrize("depth", [3, 5, 16])
 def test_values_and_proof(stages: int, depth: int) -> None:
@@ -52,6 +53,7 @@ def test_values_and_proof(stages: int, depth: int) -> None:
     assert ("commit" in str(nest)) == (depth < 16)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("most", [9, 1])  # columns; a slice of one column is a whole tensor
 def test_slices_of_sizes_that_a_call_decides_are_fetched_ahead(most: int) -> None:
     m, n = te.dim("m", 1, 13), te.dim("n", 1, most)

@@ -32,6 +32,7 @@ def said(text: str) -> str:
     return "proved" if verdict.status == "proved" else f"refuted: {verdict.failures[0]}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", AHEAD)
 def test_a_barrier_that_waits_for_one_group_less_is_refuted(name: str) -> None:
     text = lowered(name)

@@ -28,6 +28,7 @@ def said(text: str) -> str:
     return "proved" if verdict.status == "proved" else f"{verdict.status}: {verdict.failures[0]}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_are_proved_as_they_are(name: str) -> None:
     assert proved(lowered(name)).status == "proved"

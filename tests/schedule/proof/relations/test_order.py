@@ -94,6 +94,7 @@ def time(statement: Statement, run: Run) -> tuple[int, ...]:
     return (*(part for n, loop in steps for part in (n, run[loop.var])), statement.positions[-1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shortcuts", [True, False])
 def test_the_runs_of_one_element_that_come_before_are_those_that_are_found(shortcuts: bool) -> None:
     met = 0

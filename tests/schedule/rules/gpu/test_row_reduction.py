@@ -24,7 +24,7 @@ from ...programs import farthest
 from ...rule_checks import Answered, check
 from .test_rules import softmax, sums
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 A100 = Target.parse("cuda:sm_80")
 

@@ -26,7 +26,7 @@ from ...nests import softmax
 from ...programs import blur, chain, conv, gelu_matmul, image_conv, matmul, matmul_relu, pool
 from ...rule_checks import Answered, check
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 A100 = Target.parse("cuda:sm_80")
 

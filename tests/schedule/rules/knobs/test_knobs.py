@@ -21,7 +21,7 @@ from ....driver.kernels import KERNELS
 from ... import programs
 from ...rule_checks import Answered, check
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 TARGETS = [replace(Target.parse(name), threads=2) for name in ("c:avx512+vnni", "c:avx2")]
 

@@ -16,7 +16,7 @@ from tilewright.tir.te import te
 from ...programs import image_conv, matmul
 from ...rule_checks import check
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 AVX512 = Target.parse("c:avx512")
 SMALL = replace(AVX512, l1_bytes=1024, l2_bytes=1024)  # what small products do not fit into

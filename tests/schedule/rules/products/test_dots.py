@@ -21,7 +21,7 @@ from tilewright.tir.te import te
 
 from ...programs import assert_meaning_kept, assert_replays
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 VNNI = Target.parse("c:avx512+vnni")
 BF16 = Target.parse("c:avx512+bf16")

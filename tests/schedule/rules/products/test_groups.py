@@ -24,7 +24,7 @@ from tilewright.tir.target.target import Target
 from ...programs import conv
 from ..test_rules import TARGETS, check
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 AVX512 = Target.parse("c:avx512")
 

@@ -89,6 +89,7 @@ def test_a_short_sum_is_cut_so_that_a_place_asks_for_few_lines() -> None:
     assert "split(k, " not in str(sch.steps)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(1, 9, 17, 20), (2, 9, 17, 20)])
 def test_products_that_ask_for_rows_compute_the_same(shape: tuple[int, int, int, int]) -> None:
     small = replace(AVX512, l1_bytes=1 << 10, l2_bytes=1 << 13)

@@ -106,6 +106,7 @@ def _outside_of_indices(expr: Expr, rule: Callable[[Node], Node]) -> Expr:
     return result
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CORPUS)
 def test_names_and_orders_leave_the_schedule_the_same(name: str, target: str) -> None:

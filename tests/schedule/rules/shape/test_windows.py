@@ -30,6 +30,7 @@ def squares() -> PrimFunc:
     return te.func(x, y, name="squares")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pad", [0, 1])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_padding_is_taken_into_small_windows(pad: int, stride: int) -> None:
