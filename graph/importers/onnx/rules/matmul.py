@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from .....tir.sizes import closed
 from ....ops import determinant, matmul
-from ....ops.movement import Reshape
+from ....ops.arithmetic import Add
+from ....ops.movement import Reshape, Transpose
 from ..node import NodeReader, NotSupported
 from .rule import ImportRule, Result
 
 
 def _gemm(node: NodeReader) -> Result:
     alpha, beta = node.real("alpha", 1.0), node.real("beta", 1.0)
+    if not node.type(0).is_float:
+        return _integer_gemm(node, alpha, beta)
     return matmul.Gemm(alpha, beta, node.flag("transA"), node.flag("transB")), node.inputs
+
+
+def _integer_gemm(node: NodeReader, alpha: float, beta: float) -> Result:
+    if (alpha, beta) != (1.0, 1.0):
+        raise NotSupported(f"alpha is {alpha:g} and beta {beta:g}, of integers")
+    names = ("transA", "transB")
+    turned = [
+        node.emit(Transpose((1, 0)), node.value(n)) if node.flag(name) else node.value(n)
+        for n, name in enumerate(names)
+    ]
+    if not node.has(2):
+        return matmul.MatMul(), tuple(turned)
+    return Add(), (node.emit(matmul.MatMul(), *turned), node.value(2))
 
 
 def _matmul(node: NodeReader) -> Result:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from .....tir.dtype import dtype
 from .....tir.sizes import closed
 from ....errors import ModelError
-from ....ops import layer_norm, movement, normalisation
-from ....ops.base import normal_axis
+from ....ops import arithmetic, layer_norm, movement, normalisation, reduction
+from ....ops.base import Operator, normal_axis
+from ....ops.functions import Cast, Sqrt
 from ..node import NodeReader, NotSupported
-from .rule import ImportRule, Result
+from .rule import Application, ImportRule, Result
 
 
 def _batch_normalization(node: NodeReader) -> Result:
@@ -15,7 +17,7 @@ def _batch_normalization(node: NodeReader) -> Result:
         raise NotSupported("spatial is 0")
     if node.flag("training_mode"):
         raise NotSupported("training_mode is 1")
-    return normalisation.BatchNormalization(node.real("epsilon", 1e-5)), node.inputs
+    return _in_one_type(node, normalisation.BatchNormalization(node.real("epsilon", 1e-5)), 0)
 
 
 def _lrn(node: NodeReader) -> Result:
@@ -30,7 +32,34 @@ def _layer_normalization(node: NodeReader) -> Result:
 
 def _rms_normalization(node: NodeReader) -> Result:
     axis, epsilon = _row_start(node)
-    return layer_norm.RMSNormalization(axis, epsilon), node.inputs
+    return _in_one_type(node, layer_norm.RMSNormalization(axis, epsilon), 1)
+
+
+def _in_one_type(node: NodeReader, op: Operator, like: int) -> Application:
+    """An operator of inputs that may have several types: computed in the widest of them, with a
+    result of the type of the input at `like`.
+    """
+    types = [node.type(position).dtype for position in range(len(node.inputs))]
+    widest = max(types, key=lambda name: dtype(name).bits)
+    if set(types) == {widest}:
+        return op, node.inputs
+    wide = (node.emit(Cast(widest), value) for value in node.inputs)
+    return Cast(types[like]), (node.emit(op, *wide),)
+
+
+def _mean_variance_normalization(node: NodeReader) -> Result:
+    """(x - E[x]) / (sqrt(E[x * x] - E[x] * E[x]) + 1e-9), as ONNX spells it out."""
+    rank = node.type(0).rank
+    axes = node.integers("axes", (0, 2, 3))
+    mean = reduction.ReduceMean(
+        tuple(sorted({normal_axis(movement.Identity(), axis, rank) for axis in axes})), True
+    )
+    x = node.value(0)
+    average = node.emit(mean, x)
+    squares = node.emit(mean, node.emit(arithmetic.Mul(), x, x))
+    variance = node.emit(arithmetic.Sub(), squares, node.emit(arithmetic.Mul(), average, average))
+    deviation = node.emit(arithmetic.Add(), node.emit(Sqrt(), variance), node.number(1e-9))
+    return arithmetic.Div(), (node.emit(arithmetic.Sub(), x, average), deviation)
 
 
 def _row_start(node: NodeReader) -> tuple[int, float]:
@@ -90,5 +119,6 @@ RULES: dict[str, ImportRule] = {
         (17,), ("axis", "epsilon", "stash_type"), _layer_normalization
     ),
     "LRN": ImportRule((1, 13), ("alpha", "beta", "bias", "size"), _lrn),
+    "MeanVarianceNormalization": ImportRule((9, 13), ("axes",), _mean_variance_normalization),
     "RMSNormalization": ImportRule((23,), ("axis", "epsilon", "stash_type"), _rms_normalization),
 }

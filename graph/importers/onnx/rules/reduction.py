@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .....tir.sizes import closed, product_of
 from ....ops import arithmetic, functions, logic, movement, reduction, softmax
 from ....ops.base import Operator, normal_axis
 from ....types import Splat
@@ -30,6 +31,29 @@ def _reduced(node: NodeReader, kind: type[reduction.Reduction], value: str) -> A
 
 def _reduction(kind: type[reduction.Reduction]) -> Callable[[NodeReader], Result]:
     return lambda node: _reduced(node, kind, node.value(0))
+
+
+def _extreme(kind: type[reduction.Reduction]) -> Callable[[NodeReader], Result]:
+    """The largest or the smallest; false is less than true."""
+
+    def build(node: NodeReader) -> Result:
+        if node.type(0).dtype != "bool":
+            return _reduced(node, kind, node.value(0))
+        op, inputs = _reduced(node, kind, node.emit(functions.Cast("uint8"), node.value(0)))
+        return functions.Cast("bool"), (node.emit(op, *inputs),)
+
+    return build
+
+
+def _mean(node: NodeReader) -> Result:
+    """Of integers, the quotient rounds towards zero."""
+    x = node.type(0)
+    op, inputs = _reduced(node, reduction.ReduceMean, node.value(0))
+    if x.is_float or not isinstance(op, reduction.ReduceMean):
+        return op, inputs
+    total = node.emit(reduction.ReduceSum(op.axes, op.keepdims), *inputs)
+    count = closed(product_of(x.shape[axis] for axis in op.axes))
+    return arithmetic.Div(), (total, node.number(max(count, 1)))
 
 
 def _norm_1(node: NodeReader) -> Result:
@@ -122,9 +146,9 @@ RULES: dict[str, ImportRule] = {
     "ReduceL2": ImportRule(_VERSIONS, _ATTRIBUTES, _norm_2),
     "ReduceLogSum": ImportRule((*_VERSIONS, 28), _ATTRIBUTES, _log_sum),
     "ReduceLogSumExp": ImportRule((*_VERSIONS, 28), _ATTRIBUTES, _log_sum_of_powers),
-    "ReduceMax": ImportRule((1, 11, 12, 13, 18, 20), _ATTRIBUTES, _reduction(reduction.ReduceMax)),
-    "ReduceMean": ImportRule(_VERSIONS, _ATTRIBUTES, _reduction(reduction.ReduceMean)),
-    "ReduceMin": ImportRule((1, 11, 12, 13, 18, 20), _ATTRIBUTES, _reduction(reduction.ReduceMin)),
+    "ReduceMax": ImportRule((1, 11, 12, 13, 18, 20), _ATTRIBUTES, _extreme(reduction.ReduceMax)),
+    "ReduceMean": ImportRule(_VERSIONS, _ATTRIBUTES, _mean),
+    "ReduceMin": ImportRule((1, 11, 12, 13, 18, 20), _ATTRIBUTES, _extreme(reduction.ReduceMin)),
     "ReduceProd": ImportRule(_VERSIONS, _ATTRIBUTES, _reduction(reduction.ReduceProd)),
     "ReduceSum": ImportRule((1, 11, 13), _ATTRIBUTES, _reduction(reduction.ReduceSum)),
     "ReduceSumSquare": ImportRule(_VERSIONS, _ATTRIBUTES, _sum_of_squares),

@@ -20,7 +20,7 @@ from tilewright.graph.regions.loop import Loop
 
 from .recurrences import DIRECTIONS, GATES, NAMES, NUMBERS, STATES, Recurrence, activated
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(7)
 
 CASES = [
     *(Recurrence(kind, way) for kind in GATES for way in DIRECTIONS),

@@ -64,6 +64,7 @@ def test_a_concat_of_thousands_copies_each_element_twice() -> None:
     assert counts == {80: 62, 40: 1, 63: 1}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("operator", WANTED)
 def test_an_engine_of_hundreds_of_inputs_is_right(operator: str) -> None:
