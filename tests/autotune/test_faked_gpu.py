@@ -22,6 +22,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nvrtc")
 def test_a_search_for_a_gpu_survives_its_candidates(library: Path) -> None:
     if not installed("cuda.bindings"):

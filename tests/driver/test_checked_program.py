@@ -43,6 +43,7 @@ WAYS: dict[str, Callable[[Engine, Path], Engine]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", [*HERE, "python"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_names_the_node_the_value_and_the_range(

@@ -67,6 +67,7 @@ def made(func: PrimFunc, target: str) -> Kernel:
     return build(func, target, constants=constants, verify="off")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("make", [matmul, mixed, flat, softmax])
 def test_every_size_is_right_and_a_row_has_the_same_bits_in_each(

@@ -58,6 +58,7 @@ def loops_of(source: str, comment: str) -> list[str]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", X86)
 @pytest.mark.parametrize("make", [sums, softmax, lambda: product_of(64, 96, 50)])
 def test_no_loop_of_whole_tiles_has_a_test(make: type, isa: str) -> None:

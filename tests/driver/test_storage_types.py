@@ -120,6 +120,7 @@ def narrow_model(kind: DType) -> Program:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STORAGE)
 def test_an_engine_keeps_constants_of_the_type_in_its_file(name: str, tmp_path: Path) -> None:
     kind, rng = dtype(name), np.random.default_rng(2)

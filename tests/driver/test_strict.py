@@ -22,6 +22,7 @@ AVX512 = Target.parse("c:avx512")
 VNNI, BF16 = Target.parse("c:avx512+vnni"), Target.parse("c:avx512+bf16")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     "func",

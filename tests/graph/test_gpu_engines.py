@@ -83,7 +83,7 @@ def test_without_a_gpu_the_report_says_how_to_have_the_engine_run_whole() -> Non
     assert compile(network(), GPU, cache=False).explain().whole == (
         "not run: no GPU: none here; verify='emulated' runs the engine on the CPU when it is built"
     )
-    for verify in ("kernels", "rewrites", "off"):
+    for verify in ("kernels", "off"):
         engine = compile(network(), GPU, cache=False, verify=verify)
         assert engine.explain().whole == "off"
 
@@ -99,6 +99,7 @@ def test_branches_have_streams_of_their_own() -> None:
     assert ", 2 streams" in compile(network(), GPU, cache=False, verify="off").plan
 
 
+@pytest.mark.slow
 def test_an_error_that_no_gpu_is_there_to_measure_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_model, "rounding_more", lambda planned: planned.decisions)
     engine = compile(network(), GPU, cache=False, tolerance=1e-3)

@@ -23,10 +23,6 @@ from .accuracy import error
 pytestmark = pytest.mark.needs_cc
 
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in samples.LIGHT_MODELS]
-ALL = [
-    pytest.param(name, marks=() if name == "squeezenet" else pytest.mark.slow)
-    for name in samples.LIGHT_MODELS
-]
 
 
 def with_output(model: onnx.ModelProto, tensor: str) -> onnx.ModelProto:
@@ -38,7 +34,7 @@ def with_output(model: onnx.ModelProto, tensor: str) -> onnx.ModelProto:
     return copy
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", SLOW)
 def test_random_weights_give_what_float64_gives(name: str) -> None:
     sample = samples.random_model(name)
     model = with_output(sample.model, sample.logits)

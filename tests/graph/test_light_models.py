@@ -52,6 +52,7 @@ def test_the_oracle_gives_the_stored_output(name: str) -> None:
         np.testing.assert_allclose(results[output], expected, rtol=1e-3, atol=1e-7)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LIGHT_MODELS)
 def test_every_pass_is_found_equal(name: str) -> None:
     graph = import_onnx(light_model(name).model)

@@ -66,6 +66,7 @@ def check_saved(model: ModelProto | object, path: Path, target: str, names: dict
     assert str(again.explain()) == str(engine.explain())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", PARTS)
 def test_what_save_writes_load_reads_whatever_a_part_is_called(part: str, tmp_path: Path) -> None:
     for number, name in enumerate(NAMES):

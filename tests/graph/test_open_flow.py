@@ -249,6 +249,7 @@ def test_it_is_interpreted_saved_and_loaded(name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(plain[key], array, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 @pytest.mark.parametrize("name", MODELS)
 def test_its_c_gives_the_same_bits_and_refuses_other_sizes(name: str, tmp_path: Path) -> None:

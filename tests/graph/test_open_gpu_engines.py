@@ -64,6 +64,7 @@ def test_one_engine_serves_every_batch(batch: int) -> None:
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_engine_serves_every_batch_and_sequence_in_turn() -> None:
     run = tw.emulated(encoder_engine())
     for batch, seq in (*CHOICES, CHOICES[0]):

@@ -74,6 +74,7 @@ def test_every_row_of_an_encoder_gives_the_same_bits(batch: int) -> None:
     check_rows(engine, sentence(), expected)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("batch", range(2, 6))
 def test_every_row_of_a_convolution_gives_the_same_bits(batch: int) -> None:
     sample = samples.tiny_model()

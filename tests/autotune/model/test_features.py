@@ -123,6 +123,7 @@ def windowed(channels: bool) -> PrimFunc:
     return te.func(x, w, y, name="windowed")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "func",
     [

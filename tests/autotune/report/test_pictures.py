@@ -75,6 +75,7 @@ def test_several_functions_are_told_as_shares_of_their_defaults() -> None:
     assert len(found["roofline"].lines) == 7  # two points and a line for each function, the roof
 
 
+@pytest.mark.slow
 def test_the_roofs_of_this_machine_are_memory_caches_and_arithmetic() -> None:
     at = replace(trial(0).conditions, cpu=host().model)
     figure = draw(contents([workload(), *(replace(t, conditions=at) for t in log(3).trials)]))

@@ -9,6 +9,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import pytest
+
 from tilewright.autotune.search.expected_improvement import NOTHING_LEFT, ExpectedImprovement
 from tilewright.autotune.search.search import Strategy
 from tilewright.autotune.search.sharing import expected_saving
@@ -94,6 +96,7 @@ def promising(functions: Sequence[Function]) -> Function:
     return max(functions, key=saving)
 
 
+@pytest.mark.slow
 def test_trials_by_promise_save_more_than_trials_in_turn() -> None:
     """A function of which nothing can be gained, and which counts as much, gets few of them."""
     shared, in_turn = 0.0, 0.0

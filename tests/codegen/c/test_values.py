@@ -386,6 +386,7 @@ def matmul(dtype: str, rows: int, width: int, lanes: int, m: int, n: int, k: int
     return re.sub(r"\b[A-Z]+\b", lambda match: words.get(match[0], match[0]), MATMUL)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("dtype", "rows", "width", "lanes"),
     [

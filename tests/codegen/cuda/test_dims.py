@@ -103,6 +103,7 @@ def at(func: PrimFunc, sizes: dict[Dim, int], whole: Sequence[Array]) -> list[Ar
     ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cxx
 @pytest.mark.parametrize("make", MADE)
 def test_every_size_is_right_and_a_row_has_the_same_bits_in_each(
@@ -124,6 +125,7 @@ def test_every_size_is_right_and_a_row_has_the_same_bits_in_each(
             assert reference(func, {**named, **fixed}).compare(found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cxx
 @pytest.mark.parametrize("make", inner.MADE)
 def test_inner_sizes_are_right_too(make: Callable[[], PrimFunc]) -> None:

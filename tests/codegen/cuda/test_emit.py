@@ -196,6 +196,7 @@ def test_constants_are_prepared_once_on_the_device() -> None:
     assert np.array_equal(tw.emulated(kernel, checked=True)(a), a @ b)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -144,6 +144,7 @@ def test_a_wrong_place_in_shared_memory_is_found() -> None:
         assert not report or not right, source
 
 
+@pytest.mark.slow
 def test_a_wrong_swizzle_is_found() -> None:
     """Each place at which pieces of a row are put, or looked for, in another order."""
     product = Product("mma_m16n8k16_f16", transposed=True)

@@ -122,6 +122,7 @@ PLANTED = {  # what stands in the source, what is planted, and what finds it
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cxx
 @pytest.mark.parametrize("fault", PLANTED)
 def test_planted_faults_are_found(fault: str) -> None:

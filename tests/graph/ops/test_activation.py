@@ -79,6 +79,7 @@ def ulps(op: Elementwise, x: Array) -> float:
     return float(np.max(np.abs(y - expected) / np.spacing(np.abs(expected).astype(np.float32))))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     ("op", "least", "bound"),

@@ -103,6 +103,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_arithmetic_agrees_with_the_reference(case: Case) -> None:
     check_case(case)

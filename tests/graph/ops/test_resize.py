@@ -74,6 +74,7 @@ def test_resize_by_scales_agrees_with_onnxruntime(
 TWICE = Places(2, -1, 4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     "op",

@@ -105,6 +105,7 @@ def test_pad_takes_a_value_and_axes_and_cuts_where_negative(
     check_node("Pad", {"x": x}, opset=10, pads=[-1, 0, 0, -1, 0, -2])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     "op",

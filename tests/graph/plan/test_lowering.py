@@ -160,6 +160,7 @@ def test_a_splat_stays_one_number() -> None:
     assert found.plan.weight_bytes == 4 * 32
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(15))
 def test_random_graphs_compute_what_their_nodes_do(seed: int) -> None:
     """Through the passes, fused, planned: and as imported, one function a node."""

@@ -62,6 +62,7 @@ def test_a_kernel_of_one_node_cannot_be_taken_apart() -> None:
     assert apart(smaller, ()).lowered.program.functions == smaller.lowered.program.functions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_light_model_is_planned_near_the_bound_and_computes_its_outputs(name: str) -> None:
     sample = samples.random_model(name)

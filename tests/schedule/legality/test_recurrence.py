@@ -190,6 +190,7 @@ RIGHT: dict[str, tuple[PrimFunc, Steps]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_schedule_of_a_scan_is_proved(name: str) -> None:
     proved(*RIGHT[name])

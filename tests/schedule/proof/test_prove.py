@@ -66,6 +66,7 @@ def test_a_canonical_form_is_proved_against_itself(name: str) -> None:
 ONLY_THE_PROOF = ("missing barrier", "a private buffer shared by threads")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("error", PLANTED)
 def test_a_planted_error_is_found_with_its_property(error: str) -> None:
     name, wrong, expected, text = PLANTED[error]
@@ -76,6 +77,7 @@ def test_a_planted_error_is_found_with_its_property(error: str) -> None:
     assert any(text in failure for failure in found), str(verdict)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("error", [error for error in PLANTED if PLANTED[error][0] != "packed"])
 def test_isl_alone_finds_the_planted_error_too(error: str) -> None:
     name, wrong, _, _ = PLANTED[error]

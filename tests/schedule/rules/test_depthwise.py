@@ -91,6 +91,7 @@ def test_depthwise_sums_are_right(name: str, target: str) -> None:
     check(func, target)
 
 
+@pytest.mark.slow
 def test_random_decisions_stay_right() -> None:
     func, seen = depthwise(4, 5, 9, pad=1), set[str]()
     for seed in range(8):

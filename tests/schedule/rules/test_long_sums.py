@@ -100,6 +100,7 @@ SUMS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", SUMS)
 def test_no_sum_is_a_long_chain(name: str, target: str) -> None:

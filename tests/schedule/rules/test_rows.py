@@ -229,11 +229,13 @@ def test_the_next_row_is_asked_for_while_powers_are_made() -> None:
     assert not [s for s in check(softmax(9, 100), "c:avx512").steps if "prefetch" in s]
 
 
+@pytest.mark.slow
 def test_no_row_is_asked_for_where_memory_is_slower_than_arithmetic() -> None:
     for func in (layer_norm(90, 100), reduced("sum", 90, 100)):
         assert not [step for step in check(func, "c:avx512").steps if "prefetch" in step]
 
 
+@pytest.mark.slow
 def test_rows_that_no_cache_holds_are_streamed_unless_arithmetic_takes_longer() -> None:
     small = replace(Target.parse("c:avx512"), l3_bytes=1 << 10)
     for func, streams in ((centred(5, 100), True), (softmax(5, 100), False)):

@@ -129,6 +129,7 @@ def test_a_kernel_is_that_of_its_definition(name: str) -> None:
     np.testing.assert_array_equal(tw.build(func)(data), tw.build(func, "python")(data))
 
 
+@pytest.mark.slow
 def test_random_decisions_stay_right() -> None:
     func, seen = pool(43, pad=1), set[str]()
     for seed in range(12):

@@ -122,6 +122,7 @@ def test_interpreter_and_evaluator_saturate(source: str) -> None:
         np.testing.assert_array_equal(evaluated[kind], got, err_msg=kind)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("source", ["float32", "float64"])
 def test_compiled_code_saturates(

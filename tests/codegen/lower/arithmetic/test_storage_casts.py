@@ -133,6 +133,7 @@ def test_the_evaluator_rounds_as_ml_dtypes(name: str) -> None:
         same_bits(got, values.astype(dtype(name).numpy), name)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STORAGE)
 def test_every_value_converts_alike_in_interpreter_and_evaluator(name: str) -> None:
     values = every_value(name)[:: 64 if dtype(name).bytes == 2 else 1]
@@ -169,6 +170,7 @@ def test_compiled_code_converts_every_value(
         same_bits(got, expected[f"to_{kind}"], kind)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", FLOATS)
 def test_compiled_code_rounds_every_tie(

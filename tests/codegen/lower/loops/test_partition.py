@@ -135,6 +135,7 @@ def test_iterations_in_which_no_block_runs_are_left_out() -> None:
     assert text.count('block("Q"') == 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tail", ["guard", "partition", "mask"])
 @pytest.mark.parametrize("factors", [(None, 2), (None, 4), (2, None, 3), (4, 4), (None, 16)])
 def test_every_way_to_cut_keeps_the_values(tail: str, factors: tuple[int | None, ...]) -> None:

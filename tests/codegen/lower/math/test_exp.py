@@ -15,6 +15,7 @@ TOP = {"float32": 88.376, "float64": 709.436}
 HIGHEST = {"float32": 88.72283, "float64": 709.782712893384}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 def test_errors_stay_within_the_promise(kind, fused, expand, error_in_ulp, wider) -> None:

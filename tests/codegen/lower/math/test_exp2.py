@@ -14,6 +14,7 @@ PROMISE = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kind", "fused"), PROMISE)
 def test_errors_stay_within_the_promise(kind, fused, expand, error_in_ulp, wider) -> None:
     exp2, bias, bound = expand("exp2", kind), BIAS[kind], PROMISE[kind, fused]

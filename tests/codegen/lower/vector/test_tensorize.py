@@ -118,6 +118,7 @@ def test_lowered_code_has_the_values_of_the_loops(lanes: int, name: str) -> None
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @each
 @every

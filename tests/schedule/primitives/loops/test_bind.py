@@ -56,6 +56,7 @@ def test_threads_share_what_a_block_computes_before() -> None:
     assert tw.prove(sch, H100).status == "proved"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_grids_keep_the_meaning_and_are_never_refuted(seed: int) -> None:
     rng = Random(seed)

@@ -107,6 +107,7 @@ def refusal(func: PrimFunc, steps: Steps) -> ScheduleError:
     return refused.value
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_the_witness_of_a_refusal_is_met_when_the_rule_is_off(
     name: str, monkeypatch: pytest.MonkeyPatch

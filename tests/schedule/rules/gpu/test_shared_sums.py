@@ -49,6 +49,7 @@ FUNCTIONS: dict[str, Callable[[], PrimFunc]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_sums_are_right(name: str) -> None:
     check(FUNCTIONS[name](), A100)

@@ -23,6 +23,7 @@ def is_copied_by_rows(func: PrimFunc, target: Target = SMALL) -> bool:
     return re.search(r"for h_0_0 in .*block\(\"X_pad\"", text, re.DOTALL) is not None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("stride", "height", "batch"), [(1, 26, 1), (2, 24, 1), (2, 25, 2), (3, 40, 1)]
 )

@@ -28,6 +28,7 @@ CASES: list[dict[str, object]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("group", [1, 2])
 def test_transposed_convolutions_agree_with_onnxruntime(

@@ -47,6 +47,7 @@ WANTED = {
 ATTRIBUTES = {"Concat": {"axis": 1}}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("operator", WANTED)
 @pytest.mark.parametrize("count", [1, 48, 49, 80, 81, 5000])
 def test_the_nodes_together_compute_the_operator_in_its_order(operator: str, count: int) -> None:
