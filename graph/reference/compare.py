@@ -24,10 +24,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...tir.dtype import dtype
+from ...tir.reference.roundings import precision
 from ...tir.sizes import closed_shape
 from ..ir.ir import Graph, GraphNode, make_graph
 from ..ops.base import Operator, ReferenceWork
-from ..types import Array, Constant, TensorType, array_of, bits_of
+from ..types import (
+    Array,
+    Constant,
+    TensorType,
+    array_of,
+    bits_of,
+    is_only_stored,
+    numpy_type,
+)
 from .effort import check_limits, check_within, effort
 from .reference import StepBudget, computed
 
@@ -179,7 +189,7 @@ def _off(array: Array, up: bool, seed: int) -> Array:
 
 def half_last_place(kind: np.dtype[np.generic]) -> float:
     """By which share of a number rounding it to a type of floats may change it."""
-    return float(np.finfo(kind.name).eps) / 2
+    return 2.0 ** -precision(dtype(kind))
 
 
 class _Signature(NamedTuple):
@@ -248,7 +258,7 @@ def _random(type_: TensorType, generator: np.random.Generator) -> Array:
     if type_.is_float:
         return generator.standard_normal(shape)
     high = 2 if type_.dtype == "bool" else 100
-    return generator.integers(0, high, shape).astype(type_.dtype)
+    return generator.integers(0, high, shape).astype(numpy_type(type_.dtype))
 
 
 def _errors(
@@ -288,8 +298,9 @@ def relative_error(expected: Array, got: Array) -> float:
     """The largest |expected - got| over max |expected|, in pieces: some values are most of a
     model.
     """
-    if not np.issubdtype(expected.dtype, np.floating):
-        return 0.0 if np.array_equal(expected, got) else float("inf")
+    if expected.dtype not in (np.float32, np.float64):
+        same = np.array_equal(_bits(expected), _bits(got))
+        return 0.0 if same else float("inf")
     difference = scale = 0.0
     for wanted, found in zip(_pieces(expected), _pieces(got), strict=True):
         finite = np.isfinite(wanted)
@@ -302,6 +313,11 @@ def relative_error(expected: Array, got: Array) -> float:
         difference = max(difference, float(np.abs(apart).max()))
         scale = max(scale, float(np.abs(numbers).max()))
     return difference / scale if scale > 0 else difference
+
+
+def _bits(array: Array) -> Array:
+    """The elements of an array that are compared as they are; a float8 as its byte."""
+    return array.view(np.uint8) if is_only_stored(array.dtype.name) else array
 
 
 def _pieces(array: Array) -> Iterator[Array]:
