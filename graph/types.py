@@ -76,8 +76,8 @@ class TensorType:
 
     @property
     def is_float(self) -> bool:
-        """Whether the elements are floating-point numbers to compute with."""
-        return self.dtype in FLOATS
+        """Whether the elements are floating-point numbers."""
+        return dtypes.dtype(self.dtype).is_float
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,7 +267,7 @@ def check_same_dtype(operator: Operator, types: tuple[TensorType, ...]) -> None:
 def check_float(operator: Operator, types: tuple[TensorType, ...]) -> None:
     """Refuse inputs that are not floating-point numbers of one type."""
     check_same_dtype(operator, types)
-    if not types[0].is_float:
+    if types[0].dtype not in FLOATS:
         refuse(
             operator,
             f"expected float16, bfloat16, float32 or float64, got {_called(types[0].dtype)}",

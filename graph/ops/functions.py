@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...tir.dtype import dtype as as_dtype
 from ...tir.expr import Expr
 from ...tir.intrinsics import ERF
 from ...tir.reference.arithmetic import convert_array
 from ...tir.te import te
-from ..types import FLOATS, Array, TensorType, numpy_type
+from ..types import Array, TensorType, numpy_type
 from .base import check_arity
 from .elementwise import Elementwise
 
@@ -188,7 +189,7 @@ class Cast(Elementwise):
         return 0
 
     def at_precision(self, dtype: str) -> Cast:
-        return Cast(dtype) if self.to in FLOATS else self
+        return Cast(dtype) if as_dtype(self.to).is_float else self
 
     def element(self, *elements: Expr) -> Expr:
         (x,) = elements

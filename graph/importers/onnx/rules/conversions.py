@@ -21,26 +21,24 @@ def converted(node: NodeReader, value: str, to: str) -> str:
 
 def conversion(node: NodeReader, value: str, to: str, *, saturate: bool) -> Application:
     """A value in another element type. saturate: what is beyond the largest number of a float8,
-    infinity too, becomes that number; else it is what Cast makes of it. What is beyond an integer
-    of less than a byte has no meaning in ONNX; its test cases want the low bits.
+    infinity too, becomes that number, as it always does in a float4; else it is what Cast makes of
+    it. What is beyond an integer of less than a byte has no meaning in ONNX; its test cases want
+    the low bits.
     """
-    source = node.builder.types[value]
-    if source.is_float and dtype(to).is_integer and is_only_stored(to):
-        return Cast(to), (node.emit(Cast("int32"), value),)
-    if not (saturate and _is_float8(to)):
+    source, kind = node.builder.types[value], dtype(to)
+    if not is_only_stored(to):
+        return Cast(to), (value,)
+    if kind.is_integer:
+        return Cast(to), (node.emit(Cast("int32"), value) if source.is_float else value,)
+    if not saturate and kind.bits == 8:
         return Cast(to), (value,)
     if source.dtype not in FLOATS:
         value = converted(node, value, "float32")
     most = float(ml_dtypes.finfo(numpy_type(to)).max)  # type: ignore[no-untyped-call]
-    kind = node.builder.types[value].dtype
-    least, greatest = (node.table("end", Splat(end, kind, ())) for end in (-most, most))
+    given = node.builder.types[value].dtype
+    least, greatest = (node.table("end", Splat(end, given, ())) for end in (-most, most))
     op, inputs = clipped(node, value, least, greatest)
     return Cast(to), (node.emit(op, *inputs),)
-
-
-def _is_float8(name: str) -> bool:
-    kind = dtype(name)
-    return kind.is_float and is_only_stored(name) and kind.bits == 8
 
 
 def _cast(node: NodeReader) -> Result:
