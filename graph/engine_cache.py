@@ -31,6 +31,7 @@ from ..runtime.log import log
 from ..runtime.machine.host import host
 from ..runtime.toolchain.cache import cache_key, user_cache
 from ..runtime.version import tool_version
+from ..tir.dtype import NAMES
 from ..tir.target.target import Target
 from .options import LARGEST_MODEL
 
@@ -66,10 +67,10 @@ def constants_digest(constants: Mapping[str, object]) -> dict[str, str] | None:
             array = np.asarray(value)
         except ValueError:  # lists of different lengths
             return None
-        if array.dtype.kind not in "biuf":
+        if array.dtype.kind not in "biuf" and array.dtype.name not in NAMES:
             return None
         data = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
-        found[name] = f"{array.dtype.str}{list(array.shape)} {data}"
+        found[name] = f"{array.dtype.name}{array.dtype.str}{list(array.shape)} {data}"
     return found
 
 

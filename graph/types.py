@@ -1,8 +1,9 @@
 """Types and constants of a model's values.
 
 A value has a `TensorType`: an element type that tilewright's language has and a shape of known
-sizes. Sizes that a model leaves open are `SymbolicSize`s; they exist only while a model is imported
-and are gone before a Graph exists.
+sizes. Models compute with numbers of FLOATS, with integers of a byte and more, and with truth
+values; other types are stored, moved and converted. Sizes that a model leaves open are
+`SymbolicSize`s; they exist only while a model is imported and are gone before a Graph exists.
 
 A constant is a NumPy array or a `Splat`: one value, repeated. A splat stays a splat for as long as
 nobody needs its elements in memory.
@@ -16,10 +17,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..tir import dtype as dtypes
 from ..tir.sizes import AnySize, largest, product_of
 
 Array = NDArray[np.generic]
 Floats = NDArray[np.float64] | NDArray[np.float32]
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")  # the types of floats to compute with
+
+
+def numpy_type(name: str) -> np.dtype[np.generic]:
+    """NumPy's type for an element type, or that of ml_dtypes."""
+    return dtypes.dtype(name).numpy
+
+
+def is_only_stored(name: str) -> bool:
+    """Whether an element type is only stored, moved and converted: float8, int4."""
+    return dtypes.dtype(name).is_storage and name not in FLOATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +72,12 @@ class TensorType:
     @property
     def bytes(self) -> int:
         """Bytes of all elements, densely stored; the most where a call decides."""
-        return largest(self.elements) * np.dtype(self.dtype).itemsize
+        return largest(self.elements) * numpy_type(self.dtype).itemsize
 
     @property
     def is_float(self) -> bool:
         """Whether the elements are floating-point numbers."""
-        return self.dtype.startswith("float")
+        return dtypes.dtype(self.dtype).is_float
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,7 @@ class Splat:
 
     def array(self) -> Array:
         """A read-only array of the whole shape that occupies one element."""
-        return np.broadcast_to(np.asarray(self.value, dtype=self.dtype), self.shape)
+        return np.broadcast_to(np.asarray(self.value, numpy_type(self.dtype)), self.shape)
 
 
 Constant = Array | Splat
@@ -107,7 +121,7 @@ def bits_of(constant: Constant, most: int = 1 << 16) -> Hashable:
             "splat",
             constant.dtype,
             constant.shape,
-            np.asarray(constant.value, constant.dtype).tobytes(),
+            np.asarray(constant.value, numpy_type(constant.dtype)).tobytes(),
         )
     if constant.nbytes > most:
         return ("array", id(constant))

@@ -1,8 +1,9 @@
 """Data types: a kind, a width in bits, and, in lowered code, a number of lanes.
 
 Some are storage types: they are loaded, stored and converted (what a conversion gives stands at
-`Cast`), never computed with. float16, bfloat16 and the two float8 are those of ml_dtypes; an int4
-or uint4 takes a byte, whose low four bits count, and whose others are 0 where one is stored.
+`Cast`), never computed with. float16 is NumPy's, all others that it lacks are those of ml_dtypes.
+One of four bits or two takes a byte, whose low bits count, and whose others are 0 where one is
+stored.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ class TypeKind(Enum):
     BFLOAT = "bfloat"
     FLOAT8_E4M3FN = "float8_e4m3fn"
     FLOAT8_E5M2 = "float8_e5m2"
+    FLOAT8_E4M3FNUZ = "float8_e4m3fnuz"
+    FLOAT8_E5M2FNUZ = "float8_e5m2fnuz"
+    FLOAT4_E2M1FN = "float4_e2m1fn"
 
     __hash__ = object.__hash__  # members are unique; Enum's own hashes the name every time
 
@@ -101,16 +105,23 @@ class DType:
         return self if lanes == self.lanes else DType(self.kind, self.bits, lanes)
 
 
-# kinds whose names end without the bits
-_NAMED = frozenset({TypeKind.BOOL, TypeKind.FLOAT8_E4M3FN, TypeKind.FLOAT8_E5M2})
-_OF_ML_DTYPES = frozenset({TypeKind.BFLOAT, TypeKind.FLOAT8_E4M3FN, TypeKind.FLOAT8_E5M2})
+_BITS_OF_SMALL = {
+    TypeKind.FLOAT8_E4M3FN: 8,
+    TypeKind.FLOAT8_E5M2: 8,
+    TypeKind.FLOAT8_E4M3FNUZ: 8,
+    TypeKind.FLOAT8_E5M2FNUZ: 8,
+    TypeKind.FLOAT4_E2M1FN: 4,
+}
+_SMALL = frozenset(_BITS_OF_SMALL)
+_NAMED = frozenset({TypeKind.BOOL}) | _SMALL  # kinds whose names end without the bits
+_OF_ML_DTYPES = frozenset({TypeKind.BFLOAT}) | _SMALL
 # kept, since to look up a member of an Enum takes longer than all the rest of a question
 _BOOL = TypeKind.BOOL
 _INTEGERS = frozenset({TypeKind.INT, TypeKind.UINT})
-_FLOATS = frozenset({TypeKind.FLOAT, TypeKind.BFLOAT, TypeKind.FLOAT8_E4M3FN, TypeKind.FLOAT8_E5M2})
+_FLOATS = frozenset({TypeKind.FLOAT, TypeKind.BFLOAT}) | _SMALL
 _WIDTHS = {
-    TypeKind.INT: (8, 16, 32, 64, 4),
-    TypeKind.UINT: (8, 16, 32, 64, 4),
+    TypeKind.INT: (8, 16, 32, 64, 4, 2),
+    TypeKind.UINT: (8, 16, 32, 64, 4, 2),
     TypeKind.FLOAT: (32, 64, 16),
 }
 _SCALARS = {
@@ -119,8 +130,7 @@ _SCALARS = {
         DType(TypeKind.BOOL, 8),
         *(DType(kind, bits) for kind, widths in _WIDTHS.items() for bits in widths),
         DType(TypeKind.BFLOAT, 16),
-        DType(TypeKind.FLOAT8_E4M3FN, 8),
-        DType(TypeKind.FLOAT8_E5M2, 8),
+        *(DType(kind, bits) for kind, bits in _BITS_OF_SMALL.items()),
     )
 }
 NAMES = tuple(_SCALARS)

@@ -312,8 +312,9 @@ class Cast(Expr):
     """`value` converted to `type`.
 
     To a float: the nearest one, of two the even one; NaN stays a NaN, which one is not promised.
-    Beyond the largest number that is infinity, in float8_e4m3fn NaN. float16, bfloat16 and float8
-    are converted by way of float32, which holds all their values.
+    Beyond the largest number that is infinity, in a type without infinities NaN, in float4_e2m1fn,
+    which has neither, the largest number, and NaN becomes a zero. float16, bfloat16, float8 and
+    float4 are converted by way of float32, which holds all their values.
     To an integer: of a float the part before the point, the nearest end of the type where that lies
     outside, 0 for NaN; of an integer its low bits. To bool: whether it differs from 0, as NaN does.
     """

@@ -14,6 +14,14 @@ import numpy as np
 from .dtype import FLOAT32, FLOAT64, INT32, INT64, DType, TypeKind, dtype
 from .errors import IRError, IRTypeError
 
+_FINITE = frozenset(
+    {
+        TypeKind.FLOAT8_E4M3FN,
+        TypeKind.FLOAT8_E4M3FNUZ,
+        TypeKind.FLOAT8_E5M2FNUZ,
+        TypeKind.FLOAT4_E2M1FN,
+    }
+)
 _WIDER = tuple(dtype(name) for name in ("int16", "int32", "int64", "uint64"))
 
 
@@ -51,7 +59,14 @@ def common_type(a: DType, b: DType) -> DType | None:
 
 def has_infinity(kind: DType) -> bool:
     """Whether a float type holds the infinities."""
-    return kind.kind is not TypeKind.FLOAT8_E4M3FN
+    return kind.kind not in _FINITE
+
+
+def saturates(kind: DType) -> bool:
+    """Whether a float type has neither infinities nor NaN: what is too large becomes its largest
+    number.
+    """
+    return kind.kind is TypeKind.FLOAT4_E2M1FN
 
 
 def nearest(value: float, kind: DType) -> int | float | bool:

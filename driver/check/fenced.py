@@ -29,6 +29,9 @@ _SIGNALLING = {
     "float64": 0x7FF5A5A5A5A5A5A5,
     "float8_e4m3fn": 0x7F,  # that type has one NaN
     "float8_e5m2": 0x7D,
+    "float8_e4m3fnuz": 0x80,
+    "float8_e5m2fnuz": 0x80,
+    "float4_e2m1fn": 0x07,  # that type has none: the largest number
 }
 
 

@@ -1,7 +1,7 @@
 """A FusedKernel as a PrimFunc: the tensor expressions of its operators, one reading the other.
 
-What is of a type that is stored and not computed in, such as float16, is computed in float32:
-widened where it is read, rounded once where the result is stored.
+What is of a type that is stored and not computed in is computed in float32, such as float16, or
+in int32, such as int4: widened where it is read, rounded once where the result is stored.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from ...tir.buffer import Load
 from ...tir.dim import Dim
-from ...tir.dtype import FLOAT32, DType, dtype
+from ...tir.dtype import DType, dtype
 from ...tir.expr import Cast, Expr
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.te import te
 from ...tir.visit import transform
-from ..ops.base import OperatorRole
+from ..ops.base import OperatorRole, computed_type
 from .fused_kernel import FusedKernel, KernelOperand
 
 
@@ -28,7 +28,7 @@ def express(fused: FusedKernel) -> PrimFunc:
     moves = all(step.op.role is OperatorRole.MOVEMENT for step in fused.steps)
     kinds = [dtype(operand.type.dtype) for operand in fused.operands]
     tensors = [
-        _tensor(operand, FLOAT32 if kind.is_storage and not moves else kind)
+        _tensor(operand, kind if moves else computed_type(kind))
         for operand, kind in zip(fused.operands, kinds, strict=True)
     ]
     listed = [n for n, operand in enumerate(fused.operands) if operand.scalar is None]
@@ -69,10 +69,11 @@ def _tensor(operand: KernelOperand, kind: DType) -> te.Tensor:
 
 def _widened(tensor: te.Tensor) -> te.Tensor:
     """What an operator made, as the next one computes with it."""
-    if not tensor.type.is_storage:
+    wide = computed_type(tensor.type)
+    if tensor.type == wide:
         return tensor
     return te.compute(
-        tensor.extents, lambda *at: te.cast(tensor[at], FLOAT32), name=f"{tensor.name}_wide"
+        tensor.extents, lambda *at: te.cast(tensor[at], wide), name=f"{tensor.name}_wide"
     )
 
 
@@ -98,7 +99,7 @@ def _narrowed(func: PrimFunc, kinds: Sequence[DType]) -> PrimFunc:
     def widen(node: Node) -> Node:
         match node:
             case Load(buffer, indices) if buffer in narrow:
-                return Cast(Load(narrow[buffer], indices), FLOAT32)
+                return Cast(Load(narrow[buffer], indices), buffer.type)
         return node
 
     parameters = (replace(p, buffer=narrow.get(p.buffer, p.buffer)) for p in func.parameters)

@@ -20,12 +20,13 @@ from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
 
+from ...tir.dtype import FLOAT32, INT32, DType
 from ...tir.errors import InternalError
 from ...tir.expr import Expr
 from ...tir.sizes import largest, size_of
 from ...tir.te.te import Tensor
 from ..errors import ModelError
-from ..types import Array, Shape, Splat, TensorType
+from ..types import FLOATS, Array, Shape, Splat, TensorType, is_only_stored, numpy_type, type_of
 
 Layout = Literal["NCHW", "NHWC"]
 Number = float | int | bool
@@ -143,6 +144,19 @@ class Operator(ABC):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         """The outputs, computed by NumPy in the dtype of the inputs, which `infer` accepts."""
 
+    def compute(self, *arrays: Array) -> tuple[Array, ...]:
+        """The outputs of `reference`, where bfloat16, which NumPy lacks, is computed in float32 and
+        rounded once.
+        """
+        types = tuple(map(type_of, arrays))
+        if self.role is OperatorRole.MOVEMENT or all(t.dtype != "bfloat16" for t in types):
+            return self.reference(*arrays)
+        pairs = zip(arrays, types, strict=True)
+        wide = (a.astype(np.float32) if t.dtype == "bfloat16" else a for a, t in pairs)
+        made = self.at_precision("float32").reference(*wide)
+        results = zip(made, self.infer(types), strict=True)
+        return tuple(array.astype(numpy_type(type_.dtype), copy=False) for array, type_ in results)
+
     def facts(self, types: tuple[TensorType, ...]) -> tuple[Expr, ...]:
         """What `express` takes for granted of sizes that a run decides (`tir/analysis/facts.py`).
         types: of its inputs.
@@ -253,24 +267,32 @@ def check_same_dtype(operator: Operator, types: tuple[TensorType, ...]) -> None:
 def check_float(operator: Operator, types: tuple[TensorType, ...]) -> None:
     """Refuse inputs that are not floating-point numbers of one type."""
     check_same_dtype(operator, types)
-    if not types[0].is_float:
+    if types[0].dtype not in FLOATS:
         refuse(
-            operator, f"expected float16, float32 or float64, got {types[0].dtype}", code="op-float"
+            operator,
+            f"expected float16, bfloat16, float32 or float64, got {_called(types[0].dtype)}",
+            code="op-float",
         )
 
 
 def check_number(operator: Operator, types: tuple[TensorType, ...]) -> None:
     """Refuse inputs that are not numbers of one type."""
     check_same_dtype(operator, types)
-    if types[0].dtype == "bool":
-        refuse(operator, "expected numbers, got bool", code="op-number")
+    kind = types[0].dtype
+    if kind == "bool" or is_only_stored(kind):
+        refuse(operator, f"expected numbers, got {_called(kind)}", code="op-number")
 
 
 def check_integer(operator: Operator, types: tuple[TensorType, ...]) -> None:
     """Refuse inputs that are not integers of one type."""
     check_same_dtype(operator, types)
-    if types[0].is_float or types[0].dtype == "bool":
-        refuse(operator, f"expected integers, got {types[0].dtype}", code="op-integer")
+    kind = types[0].dtype
+    if types[0].is_float or kind == "bool" or is_only_stored(kind):
+        refuse(operator, f"expected integers, got {_called(kind)}", code="op-integer")
+
+
+def _called(dtype: str) -> str:
+    return f"{dtype}, which is only stored" if is_only_stored(dtype) else dtype
 
 
 def check_bool(operator: Operator, types: tuple[TensorType, ...]) -> None:
@@ -293,12 +315,19 @@ def product_work(base: ReferenceWork, multiply_adds: int) -> ReferenceWork:
 
 def lowest(dtype: str) -> float | int:
     """The identity of max: -inf, or the least integer."""
-    return float("-inf") if dtype.startswith("float") else int(np.iinfo(dtype).min)
+    return float("-inf") if dtype in FLOATS else int(np.iinfo(dtype).min)
 
 
 def highest(dtype: str) -> float | int:
     """The identity of min: inf, or the greatest integer."""
-    return float("inf") if dtype.startswith("float") else int(np.iinfo(dtype).max)
+    return float("inf") if dtype in FLOATS else int(np.iinfo(dtype).max)
+
+
+def computed_type(kind: DType) -> DType:
+    """The type in which kernels compute with numbers of a type."""
+    if not kind.is_storage:
+        return kind
+    return FLOAT32 if kind.is_float else INT32
 
 
 def shape_of(tensor: Tensor) -> Shape:

@@ -15,11 +15,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ...tir.analysis.expr_size import height, occurrences
-from ...tir.dtype import FLOAT32, dtype
+from ...tir.dtype import dtype
 from ...tir.expr import Expr, Var
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Shape, Splat, TensorType
+from ..types import Shape, Splat, TensorType, numpy_type
 from .base import (
     InlineCost,
     JoinableAxes,
@@ -32,6 +32,7 @@ from .base import (
     check_integer,
     check_number,
     check_same_dtype,
+    computed_type,
     listed,
     refuse,
     shape_of,
@@ -92,9 +93,9 @@ class Elementwise(Operator):
         return 1 if self.commutative and is_all(0, self.neutral) else None
 
     def fold_splats(self, splats: Sequence[Splat]) -> Number | None:
-        scalars = [np.asarray(splat.value, dtype=splat.dtype) for splat in splats]
+        scalars = [np.asarray(splat.value, numpy_type(splat.dtype)) for splat in splats]
         with np.errstate(all="ignore"):
-            number: Number = self.reference(*scalars)[0].item()
+            number: Number = self.compute(*scalars)[0].item()
         return number
 
     def inline_cost(self, dtypes: tuple[str, ...]) -> InlineCost:
@@ -106,8 +107,7 @@ class Elementwise(Operator):
 
 @cache
 def _inline_cost(operator: Elementwise, dtypes: tuple[str, ...]) -> InlineCost:
-    kinds = [dtype(name) for name in dtypes]
-    read = [Var(f"x{n}", FLOAT32 if k.is_storage else k) for n, k in enumerate(kinds)]
+    read = [Var(f"x{n}", computed_type(dtype(name))) for n, name in enumerate(dtypes)]
     made = operator.element(*read)
     return InlineCost(height(made) - 1, tuple(occurrences(made, var) for var in read))
 

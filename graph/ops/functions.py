@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...tir.dtype import dtype as as_dtype
 from ...tir.expr import Expr
 from ...tir.intrinsics import ERF
 from ...tir.reference.arithmetic import convert_array
 from ...tir.te import te
-from ..types import Array, TensorType
+from ..types import Array, TensorType, numpy_type
 from .base import check_arity
 from .elementwise import Elementwise
 
@@ -167,7 +168,7 @@ class Cast(Elementwise):
     """The same numbers in element type `to`.
 
     A float becomes an integer by truncation towards zero, the nearest one that the type has, and 0
-    for NaN. To bool: whether it is not 0.
+    for NaN; another float as the language has it. To bool: whether it is not 0.
     """
 
     to: str
@@ -182,13 +183,13 @@ class Cast(Elementwise):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
         with np.errstate(all="ignore"):
-            return (convert_array(x, np.dtype(self.to)),)
+            return (convert_array(x, numpy_type(self.to)),)
 
     def unchanged_input(self, count: int, is_all: Callable[[int, int], bool]) -> int | None:
         return 0
 
     def at_precision(self, dtype: str) -> Cast:
-        return Cast(dtype) if self.to.startswith("float") else self
+        return Cast(dtype) if as_dtype(self.to).is_float else self
 
     def element(self, *elements: Expr) -> Expr:
         (x,) = elements

@@ -186,6 +186,7 @@ def _draw(rng: np.random.Generator, type_: TensorType, positive: bool) -> Array:
     least = max(low, 0 if positive else -_SMALL)
     array = rng.integers(least, min(high, _SMALL), shape, endpoint=True)
     if not positive and not kind.is_bool:
-        wide = rng.integers(low, high, shape, kind.numpy, endpoint=True)
+        held = kind.numpy if kind.bits >= 8 else np.dtype(np.int64)
+        wide = rng.integers(low, high, shape, held.type, endpoint=True)
         array = np.where(rng.integers(0, 8, shape) == 0, wide, array)
     return array.astype(kind.numpy)

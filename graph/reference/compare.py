@@ -24,10 +24,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...tir.dtype import dtype
+from ...tir.reference.roundings import precision
 from ...tir.sizes import closed_shape
 from ..ir.ir import Graph, GraphNode, make_graph
 from ..ops.base import Operator, ReferenceWork
-from ..types import Array, Constant, TensorType, array_of, bits_of
+from ..types import (
+    Array,
+    Constant,
+    TensorType,
+    array_of,
+    bits_of,
+    numpy_type,
+)
 from .effort import check_limits, check_within, effort
 from .reference import StepBudget, computed
 
@@ -179,7 +188,7 @@ def _off(array: Array, up: bool, seed: int) -> Array:
 
 def half_last_place(kind: np.dtype[np.generic]) -> float:
     """By which share of a number rounding it to a type of floats may change it."""
-    return float(np.finfo(kind.name).eps) / 2
+    return 2.0 ** -precision(dtype(kind))
 
 
 class _Signature(NamedTuple):
@@ -248,7 +257,7 @@ def _random(type_: TensorType, generator: np.random.Generator) -> Array:
     if type_.is_float:
         return generator.standard_normal(shape)
     high = 2 if type_.dtype == "bool" else 100
-    return generator.integers(0, high, shape).astype(type_.dtype)
+    return generator.integers(0, high, shape).astype(numpy_type(type_.dtype))
 
 
 def _errors(

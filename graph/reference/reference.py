@@ -16,7 +16,7 @@ from ..ir.at_sizes import graph_at, operator_at
 from ..ir.ir import Evaluate, Graph, RegionOperator
 from ..ops.base import Operator
 from ..ops.data_size import DataSize
-from ..types import Array, TensorType, array_of
+from ..types import Array, TensorType, array_of, numpy_type
 from .effort import TooLarge, effort
 
 
@@ -130,7 +130,7 @@ def _evaluating(dtype: str | None, budget: StepBudget | None) -> Evaluate:
 def apply(op: Operator, *arrays: Array) -> tuple[Array, ...]:
     """The outputs of one operator. What has no value, the root of -1, is NaN; nobody is warned."""
     with np.errstate(all="ignore"):
-        return op.reference(*arrays)
+        return op.compute(*arrays)
 
 
 def _sizes(graph: Graph, inputs: Mapping[str, Array]) -> dict[Dim, int]:
@@ -162,4 +162,4 @@ def _check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> None:
 
 def _cast(array: Array, type_: TensorType, dtype: str | None) -> Array:
     kind = dtype if dtype is not None and type_.is_float else type_.dtype
-    return array.astype(np.dtype(kind), copy=False)
+    return array.astype(numpy_type(kind), copy=False)

@@ -23,6 +23,8 @@ _NAMES = {
     "bfloat16": "BF16",
     "float8_e4m3fn": "F8_E4M3",
     "float8_e5m2": "F8_E5M2",
+    "float8_e4m3fnuz": "F8_E4M3FNUZ",
+    "float8_e5m2fnuz": "F8_E5M2FNUZ",
     "int64": "I64",
     "int32": "I32",
     "int16": "I16",
@@ -34,7 +36,13 @@ _NAMES = {
     "bool": "BOOL",
 }
 _KINDS = {name: kind for kind, name in _NAMES.items()}
-_BYTES = {"int4": np.dtype("int8"), "uint4": np.dtype("uint8")}
+_BYTES = {
+    "int4": np.dtype("int8"),
+    "int2": np.dtype("int8"),
+    "uint4": np.dtype("uint8"),
+    "uint2": np.dtype("uint8"),
+    "float4_e2m1fn": np.dtype("uint8"),
+}
 _PADDING = "_padding"
 _LONGEST_HEADER = 100 << 20  # bytes, as the layout's own reader has it
 
@@ -97,7 +105,7 @@ def read_safetensors(data: memoryview) -> dict[str, Array]:
 
 
 def stored_type(kind: np.dtype[np.generic]) -> np.dtype[np.generic]:
-    """The type of the layout whose arrays hold those of `kind`: a byte for four bits."""
+    """The type of the layout whose arrays hold those of `kind`: a byte for less than one."""
     return _BYTES.get(kind.name, kind)
 
 

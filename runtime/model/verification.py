@@ -37,6 +37,9 @@ RELATIVE = {
     "bfloat16": 2**-6,
     "float8_e4m3fn": 2**-2,
     "float8_e5m2": 2**-1,
+    "float8_e4m3fnuz": 2**-2,
+    "float8_e5m2fnuz": 2**-1,
+    "float4_e2m1fn": 2**-1,
 }
 
 

@@ -390,7 +390,10 @@ GOLDEN: dict[str, Golden] = {
     "conversions_int64": Golden(lambda: conversions("int64"), special=0.6),
     **{
         f"stored_{kind}": Golden(lambda kind=kind: stored(kind), special=0.4)
-        for kind in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4")
+        for kind in (
+            *("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4"),
+            *("float8_e4m3fnuz", "float4_e2m1fn", "int2"),
+        )
     },
     "bytes_and_truths": Golden(bytes_and_truths, special=0.3),
     "reductions": Golden(lambda: reductions(9, 37)),

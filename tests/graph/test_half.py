@@ -1,4 +1,4 @@
-"""Models in float16: stored in it, computed in float32."""
+"""Models in float16 and bfloat16: stored in it, computed in float32."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from .transformer import encoder
 
 pytestmark = pytest.mark.needs_cc
 
-HALF, FLOAT = TensorProto.FLOAT16, TensorProto.FLOAT
+HALF, BRAIN, FLOAT = TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT
 
 
-def halved(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with all that is float32 in float16."""
+def halved(model: onnx.ModelProto, old: int = FLOAT, new: int = HALF) -> onnx.ModelProto:
+    """The model with all that is of one type in another."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
+    kind = helper.tensor_dtype_to_np_dtype(new)
     for tensor in copy.graph.initializer:
-        if tensor.data_type == FLOAT:
-            array = numpy_helper.to_array(tensor).astype(np.float16)
+        if tensor.data_type == old:
+            array = numpy_helper.to_array(tensor).astype(kind)
             tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
     for value in (*copy.graph.input, *copy.graph.output, *copy.graph.value_info):
-        if value.type.tensor_type.elem_type == FLOAT:
-            value.type.tensor_type.elem_type = HALF
+        if value.type.tensor_type.elem_type == old:
+            value.type.tensor_type.elem_type = new
     for node in copy.graph.node:
         for attribute in node.attribute:
-            if attribute.name == "to" and attribute.i == FLOAT:
-                attribute.i = HALF
+            if attribute.name == "to" and attribute.i == old:
+                attribute.i = new
     return copy
 
 
@@ -79,6 +80,13 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_model_in_halves_is_what_float64_gives(name: str) -> None:
     engine = compile(CASES[name], cache=False)
+    assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}
+    assert engine.verify()
+
+
+@pytest.mark.parametrize("name", ["product", "softmax", "and back", "compared", "encoder"])
+def test_a_model_in_bfloat16_is_what_float64_gives(name: str) -> None:
+    engine = compile(halved(CASES[name], HALF, BRAIN), cache=False)
     assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}
     assert engine.verify()
 

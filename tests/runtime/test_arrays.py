@@ -72,7 +72,8 @@ def test_a_subclass_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4", "float16"]
+    "name",
+    ["bfloat16", "float8_e4m3fn", "float8_e5m2fnuz", "float4_e2m1fn", "int4", "uint2", "float16"],
 )
 @pytest.mark.parametrize("shape", [(), (0,), (3, 4), (1 << 14,)])
 def test_types_that_numpy_shows_no_buffer_of_have_an_address(

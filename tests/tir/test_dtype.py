@@ -31,14 +31,17 @@ def test_each_type_is_a_float_an_integer_or_a_bool() -> None:
 
 def test_storage_types_are_those_without_arithmetic() -> None:
     assert [name for name in NAMES if dtype(name).is_storage] == [
-        *("int4", "uint4", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
+        *("int4", "int2", "uint4", "uint2", "float16", "bfloat16", "float8_e4m3fn"),
+        *("float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1fn"),
     ]
     assert dtype("float16x8").is_storage
     assert not dtype("int8x16").is_storage
 
 
-def test_an_integer_of_four_bits_takes_a_byte() -> None:
+def test_what_is_smaller_takes_a_byte() -> None:
     assert (dtype("int4").bits, dtype("int4").bytes) == (4, 1)
+    assert (dtype("uint2").bits, dtype("uint2").bytes) == (2, 1)
+    assert (dtype("float4_e2m1fn").bits, dtype("float4_e2m1fn").bytes) == (4, 1)
     assert str(dtype("uint4x32")) == "uint4x32"
     assert str(dtype("float8_e5m2x4")) == "float8_e5m2x4"
 
@@ -60,12 +63,13 @@ def test_an_unknown_type_is_refused_with_those_that_exist() -> None:
         dtype("float31")
     assert str(refusal.value) == (
         "IRError: dtype: unknown type 'float31'; expected one of 'float32', 'float16', "
-        "'bfloat16', 'bool', 'int8', 'int16', 'int32', 'int64', 'int4', 'uint8', 'uint16', "
-        "'uint32', 'uint64', 'uint4', 'float64', 'float8_e4m3fn', 'float8_e5m2'. [dtype-unknown]"
+        "'bfloat16', 'bool', 'int8', 'int16', 'int32', 'int64', 'int4', 'int2', 'uint8', "
+        "'uint16', 'uint32', 'uint64', 'uint4', 'uint2', 'float64', 'float8_e4m3fn', "
+        "'float8_e5m2', 'float8_e4m3fnuz', 'float8_e5m2fnuz', 'float4_e2m1fn'. [dtype-unknown]"
     )
 
 
-@pytest.mark.parametrize("text", ["int32y", "complex64", "float32x", "", "uint2", "float8"])
+@pytest.mark.parametrize("text", ["int32y", "complex64", "float32x", "", "uint3", "float8"])
 def test_what_is_not_a_type_is_refused(text: str) -> None:
     with pytest.raises(IRError, match=r"\[dtype-unknown\]"):
         dtype(text)

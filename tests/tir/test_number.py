@@ -53,8 +53,13 @@ def test_storage_types_round_to_the_nearest_and_hold_their_ends() -> None:
     assert te.const(460, "float8_e4m3fn").value == 448.0
     assert te.const(-np.inf, "float8_e5m2").value == -float("inf")
     assert np.isnan(te.const(float("nan"), "float8_e4m3fn").value)
+    assert te.const(-240, "float8_e4m3fnuz").value == -240.0
+    assert te.const(57344, "float8_e5m2fnuz").value == 57344.0
+    assert te.const(5, "float4_e2m1fn").value == 4.0
     assert [has_infinity(dtype(n)) for n in ("float16", "float8_e4m3fn")] == [True, False]
+    assert not has_infinity(dtype("float4_e2m1fn"))
     assert (integer_range(dtype("int4")), integer_range(dtype("uint4"))) == ((-8, 7), (0, 15))
+    assert (integer_range(dtype("int2")), integer_range(dtype("uint2"))) == ((-2, 1), (0, 3))
 
 
 REFUSALS: dict[Callable[[], object], tuple[type[Exception], str]] = {

@@ -109,7 +109,7 @@ def convert_array(value: Array, to: np.dtype[np.generic]) -> Array:
 
 
 def convert_number(value: Scalar, source: np.dtype[np.generic], to: np.dtype[np.generic]) -> Scalar:
-    """A scalar of type `source` converted to a float, or to an integer of four bits."""
+    """A scalar of type `source` converted to a float, or to an integer of a storage type."""
     converted = convert_array(np.asarray(value, source), to)
     result: Scalar = converted[()]  # type: ignore[assignment]
     return result

@@ -25,6 +25,7 @@
 - What is not finite must be the same: NaN for NaN, infinity for an infinity of that sign or for a
   number that the output's type cannot hold; next to the largest number either is right. Where a
   value on the way is finite but beyond its type, the scale is infinite: nothing is known there.
+  An output of a type without infinities and NaN is compared with what that type has instead.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from ..dtype import FLOAT32, FLOAT64, DType
 from ..errors import IRError
 from ..expr import Cast
 from ..func import PrimFunc
+from ..number import saturates
 from .definitions import Definition, definitions
 from .error_analysis import before_last_rounding, rounding_errors, summed_terms
 from .evaluate import Arrays, at_sizes, bind, evaluate_all
@@ -108,9 +110,10 @@ def _ulp(value: Array, dtype: DType) -> Array:
     with np.errstate(all="ignore"):
         size = np.abs(value).astype(dtype.numpy)
         ulp: Array = np.spacing(size).astype(np.float64)
-        if not np.all(np.isfinite(ulp)):  # at the largest number of some types, and beyond
+        inside = np.logical_and(np.isfinite(ulp), np.greater(ulp, 0))
+        if not np.all(inside):  # at the largest number of some types, and beyond
             below = np.subtract(size.astype(np.float64), np.nextafter(size, dtype.numpy.type(0)))
-            ulp = np.where(np.isfinite(ulp), ulp, below)
+            ulp = np.where(inside, ulp, below)
             ulp = np.where(np.isfinite(ulp), ulp, 0.0)
     return ulp
 
@@ -196,7 +199,11 @@ class Reference:
 def _ratios(array: Array, expected: Expected, allowed: Array) -> Array:
     """Error over bound at each element; infinite where one is not finite and the other differs."""
     with np.errstate(all="ignore"):
+        wide: Array
+        got: Array
         wide, got = (a.astype(np.float64, copy=False) for a in (expected.value, array))
+        if saturates(expected.dtype):
+            wide = _within(wide, expected.dtype)
         error = np.abs(np.subtract(got, wide))
         ratio = np.where(np.equal(error, 0), 0.0, np.divide(error, allowed))
         held = np.isfinite(wide.astype(expected.dtype.numpy).astype(np.float64))
@@ -210,6 +217,12 @@ def _ratios(array: Array, expected: Expected, allowed: Array) -> Array:
             both_nan = np.logical_and(np.not_equal(array, array), np.not_equal(rounded, rounded))
             same |= np.logical_or(np.equal(array, rounded), both_nan)
         return np.where(both, ratio, np.where(same, 0.0, np.inf))
+
+
+def _within(value: Array, dtype: DType) -> Array:
+    """What a type that saturates has of each value, not rounded."""
+    most = float(dtype.numpy.type(np.inf))
+    return np.where(np.isnan(value), 0.0, np.clip(value, -most, most))
 
 
 def reference(

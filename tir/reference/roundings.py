@@ -59,6 +59,9 @@ _FORMATS = {
     (TypeKind.BFLOAT, 16): (8, -133, -126, 128),
     (TypeKind.FLOAT8_E4M3FN, 8): (4, -9, -6, 9),
     (TypeKind.FLOAT8_E5M2, 8): (3, -16, -14, 16),
+    (TypeKind.FLOAT8_E4M3FNUZ, 8): (4, -10, -7, 8),
+    (TypeKind.FLOAT8_E5M2FNUZ, 8): (3, -17, -15, 16),
+    (TypeKind.FLOAT4_E2M1FN, 4): (2, -1, 0, 3),
 }
 
 _EXACT_CALLS = frozenset({"abs", "max_any", "min_any", "floor", "round"})

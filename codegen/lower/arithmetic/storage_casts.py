@@ -42,7 +42,7 @@ class StorageCasts:
                                                     "float32")
 
     Conversions between a float type of storage and another than float32 go by way of float32, those
-    of integers of four bits by way of int32.
+    of integers of less than a byte by way of int32.
     Requires: no vectors; a float that becomes an integer lies in its range. Ensures: a Cast of a
     storage type has an entry in the target's tables.
     """
@@ -69,7 +69,9 @@ class StorageCasts:
 class Layout:
     """A float type as fields of bits: sign, exponent, mantissa from the top.
 
-    infinity: the bits, without the sign, from which on there are no numbers. nan: those of a NaN.
+    infinity: the bits, without the sign, from which on there are no numbers; what is too large
+    becomes these. nan: those that a NaN becomes. finite: whether all are numbers, without the sign.
+    negative_zero: whether there is one; its bits are the only NaN where there is none.
     """
 
     bits: int
@@ -77,6 +79,8 @@ class Layout:
     bias: int
     infinity: int
     nan: int
+    finite: bool = False
+    negative_zero: bool = True
 
 
 LAYOUTS = {
@@ -84,6 +88,9 @@ LAYOUTS = {
     TypeKind.BFLOAT: Layout(16, 7, 127, 0x7F80, 0x7FC0),
     TypeKind.FLOAT8_E4M3FN: Layout(8, 3, 7, 0x7F, 0x7F),
     TypeKind.FLOAT8_E5M2: Layout(8, 2, 15, 0x7C, 0x7E),
+    TypeKind.FLOAT8_E4M3FNUZ: Layout(8, 3, 8, 0x80, 0x80, True, False),
+    TypeKind.FLOAT8_E5M2FNUZ: Layout(8, 2, 16, 0x80, 0x80, True, False),
+    TypeKind.FLOAT4_E2M1FN: Layout(4, 1, 1, 0x7, 0x0, True),
 }
 
 
@@ -107,16 +114,18 @@ def _loaded(value: Expr, tables: Isa) -> Expr:
     bits = Cast(Reinterpret(value, _unsigned(kind)), INT32)
     if kind.is_float:
         return float_of_bits(bits, LAYOUTS[kind.kind])
+    low = BitAnd(bits, _number((1 << kind.bits) - 1))
     if kind.kind is TypeKind.UINT:
-        return BitAnd(bits, _number(15))
-    # of the four bits the highest counts -8: (x ^ 8) - 8
-    return Sub(BitXor(BitAnd(bits, _number(15)), _number(8)), _number(8))
+        return low
+    # of four bits the highest counts -8: (x ^ 8) - 8
+    highest = _number(1 << (kind.bits - 1))
+    return Sub(BitXor(low, highest), highest)
 
 
 def _stored(value: Expr, kind: DType, tables: Isa) -> Expr:
     """A number or a truth value as a storage type."""
     if not kind.is_float:
-        bits: Expr = BitAnd(_cast(value, INT32), _number(15))
+        bits: Expr = BitAnd(_cast(value, INT32), _number((1 << kind.bits) - 1))
     elif tables.has(f"cast_{kind}", FLOAT32):
         return Cast(_cast(value, FLOAT32), kind)
     else:
@@ -137,9 +146,12 @@ def float_of_bits(bits: Expr, layout: Layout) -> Expr:
     stored, moved = Var("bits", INT32), Var("moved", INT32)
     magnitude = BitAnd(stored, _number((1 << (layout.bits - 1)) - 1))
     scaled = Mul(Reinterpret(moved, FLOAT32), const(2.0 ** (127 - layout.bias), FLOAT32))
-    special = BitOr(moved, _number(0x7F800000))
-    limit = _number(layout.infinity << low)
-    chosen = Select(LT(moved, limit), Reinterpret(scaled, INT32), special)
+    chosen: Expr = Reinterpret(scaled, INT32)
+    if not layout.finite:
+        special = BitOr(moved, _number(0x7F800000))
+        chosen = Select(LT(moved, _number(layout.infinity << low)), chosen, special)
+    if not layout.negative_zero:
+        chosen = Select(EQ(stored, _number(layout.nan)), _number(0x7FC00000), chosen)
     sign = ShiftLeft(ShiftRight(stored, _number(layout.bits - 1)), _number(31))
     signed = Reinterpret(BitOr(chosen, sign), FLOAT32)
     return Let(stored, bits, Let(moved, ShiftLeft(magnitude, _number(low)), signed))
@@ -167,5 +179,9 @@ def bits_of_float(value: Expr, layout: Layout) -> Expr:
     number = Min(rounded, _number(layout.infinity))
     chosen = Select(EQ(x, x), number, _number(layout.nan))
     sign = BitAnd(ShiftRight(whole, _number(32 - layout.bits)), _number(1 << (layout.bits - 1)))
-    below = Let(magnitude, BitAnd(whole, _number(0x7FFFFFFF)), BitOr(chosen, sign))
+    signed: Expr = BitOr(chosen, sign)
+    if not layout.negative_zero:
+        bits = Var("bits", INT32)
+        signed = Let(bits, chosen, Select(EQ(bits, _number(0)), bits, BitOr(bits, sign)))
+    below = Let(magnitude, BitAnd(whole, _number(0x7FFFFFFF)), signed)
     return Let(x, value, Let(whole, Reinterpret(x, INT32), below))

@@ -23,7 +23,7 @@ from ...ops.elementwise import Elementwise
 from ...ops.functions import Tanh
 from ...ops.matmul import Gemm
 from ...ops.recurrent import LstmCell
-from ...types import Splat
+from ...types import Splat, numpy_type
 
 _PRODUCT = Gemm(trans_b=True)
 # with how many of alpha and beta each is made
@@ -73,7 +73,7 @@ class CellBuilder:
     def number(self, value: float) -> str:
         """A constant without axes."""
         with np.errstate(over="ignore"):  # what a float16 cannot hold is infinite
-            rounded = np.asarray(value).astype(self.dtype).item()
+            rounded = np.asarray(value).astype(numpy_type(self.dtype)).item()
         return self.graph.constant(self.graph.fresh("number"), Splat(rounded, self.dtype, ()))
 
 

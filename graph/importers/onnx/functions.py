@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, helper
 from onnx.shape_inference import InferenceError
 
 from ....tir.sizes import AnySize
-from ...types import TensorType
+from ...types import TensorType, numpy_type
 from .nested import graphs_of
 from .node import NotSupported, attribute_names, node_name, schema_of
 
@@ -146,7 +145,7 @@ def _type_proto(type_: TensorType | None) -> TypeProto:
     """As ONNX writes a type; sizes that calls decide have no number."""
     if type_ is None:
         return TypeProto()
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(type_.dtype))
+    kind = helper.np_dtype_to_tensor_dtype(numpy_type(type_.dtype))
     return helper.make_tensor_type_proto(kind, [_size(size) for size in type_.shape])
 
 

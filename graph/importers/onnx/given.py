@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ....tir.dtype import NAMES
 from ....tir.errors import known_names
 from ...errors import ModelError
-from ...types import Array, SymbolicSize, owned
+from ...types import Array, SymbolicSize, numpy_type, owned
 from .symbols import Declared
 
 
@@ -30,7 +31,7 @@ def _fitting(item: Declared, value: object) -> Array:
     """The value as an array of the type that the model declares."""
     try:
         array = np.asarray(value)
-        cast = array.astype(item.dtype)
+        cast = array.astype(numpy_type(item.dtype))
     except (TypeError, ValueError, OverflowError):
         raise _unfit(item, f"a {type(value).__name__}") from None
     shape = item.dims
@@ -40,10 +41,16 @@ def _fitting(item: Declared, value: object) -> Array:
             isinstance(d, SymbolicSize) or d == n for d, n in zip(shape, array.shape, strict=True)
         )
     )
-    same = array.size == 0 or bool(np.array_equal(cast, array, equal_nan=cast.dtype.kind == "f"))
-    if not fits or not same or array.dtype.kind not in "biuf":
+    known = array.dtype.kind in "biuf" or array.dtype.name in NAMES
+    if not fits or not known or not _same(cast, array):
         raise _unfit(item, f"{array.dtype.name}{list(array.shape)}")
     return owned(cast)
+
+
+def _same(cast: Array, array: Array) -> bool:
+    """Whether both are the same numbers."""
+    nan = np.not_equal(array, array)
+    return bool(np.all(np.equal(cast, array) | (nan & np.not_equal(cast, cast))))
 
 
 def _unfit(item: Declared, got: str) -> ModelError:

@@ -9,19 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ....runtime.machine.memory import process_memory
 from ....tir import dtype as dtypes
 from ....tir.sizes import largest
 from ...errors import ModelError
 from ...options import LARGEST_MODEL
-from ...types import Shape, TensorType
-
-# the operators compute with each of them
-_STORED = ("float16",)  # of the types that are stored and not computed in, what we read
-_ELEMENTS = tuple(n for n in dtypes.NAMES if not dtypes.dtype(n).is_storage or n in _STORED)
-
+from ...types import Shape, TensorType, numpy_type
 
 _MOST = 1 << 35  # bytes of a value, however much memory there is
 
@@ -92,8 +85,8 @@ def checked_type(what: str, dtype: str, shape: Shape, limits: ImportLimits) -> T
     Raises: UnsupportedType for an unknown element type, ModelError for a negative size, or a limit
     exceeded.
     """
-    if dtype not in _ELEMENTS:
-        known = ", ".join(_ELEMENTS)
+    if dtype not in dtypes.NAMES:
+        known = ", ".join(dtypes.NAMES)
         raise UnsupportedType(what, f"has element type {dtype}; expected one of {known}")
     if len(shape) > limits.rank:
         raise ModelError(
@@ -106,7 +99,7 @@ def checked_type(what: str, dtype: str, shape: Shape, limits: ImportLimits) -> T
             code="model-shape",
         )
     # an axis without elements does not make the others small: they are counted, too
-    size = math.prod(max(1, largest(extent)) for extent in shape) * np.dtype(dtype).itemsize
+    size = math.prod(max(1, largest(extent)) for extent in shape) * numpy_type(dtype).itemsize
     if size > limits.value_bytes:
         raise ModelError(
             f"model: {what} of type {TensorType(dtype, shape)} takes {size} bytes; "

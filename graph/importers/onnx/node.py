@@ -11,6 +11,8 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
+from ....tir.dtype import dtype as as_dtype
+from ....tir.number import integer_range
 from ....tir.sizes import AnySize, closed_shape, largest
 from ...errors import ModelError
 from ...ir.at_sizes import has_sizes
@@ -19,7 +21,17 @@ from ...ir.ir import Graph, GraphNode, RegionOperator
 from ...ops.base import Operator
 from ...ops.size_values import SizeValues
 from ...reference.reference import apply
-from ...types import Array, Constant, Shape, Splat, TensorType, array_of, frozen, owned
+from ...types import (
+    Array,
+    Constant,
+    Shape,
+    Splat,
+    TensorType,
+    array_of,
+    frozen,
+    numpy_type,
+    owned,
+)
 from .index_walks import IndexWalk, note_walk
 from .limits import checked_type
 from .size_arithmetic import SizeArray, sizes_of
@@ -322,7 +334,7 @@ class NodeReader:
                 code="onnx-number",
             )
         with np.errstate(over="ignore"):  # what a float16 cannot hold is infinite
-            rounded = np.asarray(value).astype(type_.dtype).item()
+            rounded = np.asarray(value).astype(numpy_type(type_.dtype)).item()
         return self.table("constant", Splat(rounded, type_.dtype, ()))
 
     def given(self, name: str) -> bool:
@@ -350,9 +362,11 @@ class NodeReader:
 
 def _holds(dtype: str, value: float) -> bool:
     """Whether an integer type has the number `value`."""
-    if dtype == "bool" or not math.isfinite(value) or value != int(value):
+    whole = math.isfinite(value) and value == int(value)
+    if not whole or not as_dtype(dtype).is_integer:
         return False
-    return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
+    low, high = integer_range(as_dtype(dtype))
+    return low <= value <= high
 
 
 def schema_of(proto: NodeProto, opset: int) -> onnx.defs.OpSchema | None:

@@ -17,20 +17,31 @@ from pathlib import Path
 import numpy as np
 from onnx import TensorProto
 
+from ....tir.dtype import dtype
 from ....tir.sizes import closed_shape
 from ...errors import ModelError, ModelFileError
 from ...types import Array, TensorType, frozen
 from .limits import Account, ImportLimits, checked_type
 
 DTYPES: dict[int, str] = {
+    TensorProto.BFLOAT16: "bfloat16",
     TensorProto.BOOL: "bool",
     TensorProto.DOUBLE: "float64",
     TensorProto.FLOAT: "float32",
     TensorProto.FLOAT16: "float16",
+    TensorProto.FLOAT4E2M1: "float4_e2m1fn",
+    TensorProto.FLOAT8E4M3FN: "float8_e4m3fn",
+    TensorProto.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
+    TensorProto.FLOAT8E5M2: "float8_e5m2",
+    TensorProto.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
+    TensorProto.INT2: "int2",
+    TensorProto.INT4: "int4",
     TensorProto.INT8: "int8",
     TensorProto.INT16: "int16",
     TensorProto.INT32: "int32",
     TensorProto.INT64: "int64",
+    TensorProto.UINT2: "uint2",
+    TensorProto.UINT4: "uint4",
     TensorProto.UINT8: "uint8",
     TensorProto.UINT16: "uint16",
     TensorProto.UINT32: "uint32",
@@ -78,17 +89,22 @@ class TensorReader:
         if tensor.HasField("raw_data"):
             return _from_bytes(tensor.raw_data, type_, what)
         items = getattr(tensor, _FIELDS.get(type_.dtype, "int32_data"))
-        _check_count(len(items), math.prod(shape), "elements", type_, what)
-        if type_.dtype == "float16":  # its bits
-            items = np.array(items, np.uint16).view(np.float16)
-        return frozen(np.array(items).astype(type_.dtype).reshape(shape))
+        kind = dtype(type_.dtype)
+        if not kind.is_storage:
+            _check_count(len(items), math.prod(shape), "elements", type_, what)
+            return frozen(np.array(items).astype(kind.numpy).reshape(shape))
+        bits = np.array(items, np.int64).astype(f"<u{kind.bytes}")
+        if kind.bits >= 8:
+            _check_count(len(items), math.prod(shape), "elements", type_, what)
+        return _from_bytes(bits.tobytes(), type_, what)
 
     def _external(self, tensor: TensorProto, type_: TensorType, what: str) -> Array:
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = entries.get("location", "")
         offset = _whole(entries.get("offset", "0"), "offset", what)
-        length = _whole(entries.get("length", str(type_.bytes)), "length", what)
-        _check_count(length, type_.bytes, "bytes", type_, what)
+        packed = _packed_bytes(type_)
+        length = _whole(entries.get("length", str(packed)), "length", what)
+        _check_count(length, packed, "bytes", type_, what)
         if self.folder is None:
             raise ModelFileError(
                 f"model: {what} lies in file '{location}', but the model was not read from a file.",
@@ -114,12 +130,29 @@ def _check_count(got: int, expected: int, unit: str, type_: TensorType, what: st
         )
 
 
+def _packed_bytes(type_: TensorType) -> int:
+    """Bytes of all elements in a file, where those of less than a byte share one."""
+    return -(-math.prod(closed_shape(type_.shape)) * dtype(type_.dtype).bits // 8)
+
+
 def _from_bytes(data: bytes | Array, type_: TensorType, what: str) -> Array:
-    _check_count(len(data), type_.bytes, "bytes", type_, what)
-    stored = np.frombuffer(data, np.dtype(type_.dtype).newbyteorder("<"))
-    array = stored.astype(type_.dtype, copy=False).reshape(closed_shape(type_.shape))
+    _check_count(len(data), _packed_bytes(type_), "bytes", type_, what)
+    kind, shape = dtype(type_.dtype), closed_shape(type_.shape)
+    if kind.bits < 8:
+        array = _unpacked(np.frombuffer(data, np.uint8), kind.bits, math.prod(shape))
+        array = array.view(kind.numpy).reshape(shape)
+    else:
+        stored = np.frombuffer(data, f"<u{kind.bytes}").astype(f"u{kind.bytes}", copy=False)
+        array = stored.view(kind.numpy).reshape(shape)
     array.flags.writeable = False
     return array
+
+
+def _unpacked(data: Array, bits: int, count: int) -> Array:
+    """Elements of so many bits, a byte for each: the first of a byte lies in its low bits."""
+    places = np.arange(0, 8, bits, dtype=np.uint8)
+    spread = np.right_shift(data[:, None], places) & np.uint8((1 << bits) - 1)
+    return spread.reshape(-1)[:count].copy()
 
 
 def _whole(text: str, key: str, what: str) -> int:

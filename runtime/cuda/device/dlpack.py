@@ -30,7 +30,9 @@ _KINDS = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL}
 _EXTENDED: dict[np.dtype[np.generic], int] = {
     np.dtype(ml_dtypes.bfloat16): _BFLOAT,
     np.dtype(ml_dtypes.float8_e4m3fn): 10,
+    np.dtype(ml_dtypes.float8_e4m3fnuz): 11,
     np.dtype(ml_dtypes.float8_e5m2): 12,
+    np.dtype(ml_dtypes.float8_e5m2fnuz): 13,
 }
 
 

@@ -43,5 +43,5 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ModelError) as caught:
         Exp().infer((TensorType("int64", (2,)),))
     assert str(caught.value) == (
-        "ModelError: Exp: expected float16, float32 or float64, got int64. [op-float]"
+        "ModelError: Exp: expected float16, bfloat16, float32 or float64, got int64. [op-float]"
     )

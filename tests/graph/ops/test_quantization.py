@@ -108,6 +108,6 @@ def test_what_is_no_float_is_refused() -> None:
     with pytest.raises(ModelError) as caught:
         DynamicQuantizeLinear().infer((TensorType("int32", (3,)),))
     assert str(caught.value) == (
-        "ModelError: DynamicQuantizeLinear: expected float16, float32 or float64, got int32. "
-        "[op-float]"
+        "ModelError: DynamicQuantizeLinear: expected float16, bfloat16, float32 or float64, got "
+        "int32. [op-float]"
     )

@@ -154,7 +154,8 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ModelError) as caught:
         ReduceMean((0,)).infer((TensorType("int64", (2,)),))
     assert str(caught.value) == (
-        "ModelError: ReduceMean: expected float16, float32 or float64, got int64. [op-float]"
+        "ModelError: ReduceMean: expected float16, bfloat16, float32 or float64, got int64. "
+        "[op-float]"
     )
     model, _ = model_of([Case("ReduceSum", (X, np.array([1])))], 13)
     with pytest.raises(UnsupportedOperator) as unknown:

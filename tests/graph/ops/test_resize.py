@@ -102,7 +102,7 @@ REFUSALS: list[tuple[Operator, TensorType, str]] = [
     (
         Resize((6, 4), (Places(1, 0, 2), SAME), "linear"),
         TensorType("int64", (3, 4)),
-        "Resize: expected float16, float32 or float64, got int64. [op-float]",
+        "Resize: expected float16, bfloat16, float32 or float64, got int64. [op-float]",
     ),
     (
         Resize((6, 4), (SAME, SAME), "floor"),

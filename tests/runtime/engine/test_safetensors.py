@@ -51,8 +51,13 @@ def test_arrays_survive() -> None:
         ("bfloat16", "BF16"),
         ("float8_e4m3fn", "F8_E4M3"),
         ("float8_e5m2", "F8_E5M2"),
+        ("float8_e4m3fnuz", "F8_E4M3FNUZ"),
+        ("float8_e5m2fnuz", "F8_E5M2FNUZ"),
+        ("float4_e2m1fn", "U8"),
         ("int4", "I8"),
         ("uint4", "U8"),
+        ("int2", "I8"),
+        ("uint2", "U8"),
     ],
 )
 def test_storage_types_survive_those_of_four_bits_as_bytes(name: str, shown: str) -> None:

@@ -178,7 +178,13 @@ def test_storage_types_are_read_back() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz"),
+        *("float8_e5m2fnuz", "float4_e2m1fn"),
+    ],
+)
 @pytest.mark.parametrize("value", [0, -0.0, 0.1, -448, 1e-3, float("nan")])
 def test_numbers_of_storage_types_keep_their_bits(name: str, value: float) -> None:
     number = const(value, name)
@@ -291,8 +297,9 @@ REFUSED = {
     "B[i] = select(A[i], 1.0)": "'select' takes 3 arguments, got 2. [parse-arguments]",
     "B[i] = float31(1.0)": (
         "no type 'float31'; expected one of 'float32', 'float16', 'bfloat16', 'bool', 'int8', "
-        "'int16', 'int32', 'int64', 'int4', 'uint8', 'uint16', 'uint32', 'uint64', 'uint4', "
-        "'float64', 'float8_e4m3fn', 'float8_e5m2'. [parse-type]"
+        "'int16', 'int32', 'int64', 'int4', 'int2', 'uint8', 'uint16', 'uint32', 'uint64', "
+        "'uint4', 'uint2', 'float64', 'float8_e4m3fn', 'float8_e5m2', 'float8_e4m3fnuz', "
+        "'float8_e5m2fnuz', 'float4_e2m1fn'. [parse-type]"
     ),
     "B[i] = cast(A[i], float64)": "expected a text in \"\", got 'float64'. [parse-string]",
     "B[i] = broadcast(A[i], i)": "expected an integer, got 'i'. [parse-integer]",

@@ -98,6 +98,10 @@ def test_the_bound_is_the_factor_times_the_scale_of_an_element_and_four_ulp() ->
         ("float8_e4m3fn", 448.0, 32.0),  # the largest: what follows is NaN
         ("float8_e5m2", -57344.0, 8192.0),
         ("float8_e5m2", 0.0, 2**-16),
+        ("float8_e4m3fnuz", 240.0, 16.0),
+        ("float8_e5m2fnuz", 0.0, 2**-17),
+        ("float4_e2m1fn", 6.0, 2.0),  # the largest: nothing follows
+        ("float4_e2m1fn", 1.0, 0.5),
         ("float16", 1e6, 0.0),  # infinity there
     ],
 )

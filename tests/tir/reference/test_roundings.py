@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.dtype import FLOAT32, INT32, DType, dtype
+from tilewright.tir.dtype import FLOAT32, INT32, NAMES, DType, dtype
 from tilewright.tir.expr import Cast, Expr, Let, Var, index
 from tilewright.tir.reference.array_expr import ArrayEvaluator
 from tilewright.tir.reference.roundings import (
@@ -125,12 +125,14 @@ def test_what_is_finite_but_beyond_its_type_may_be_anything_and_infinity_is_exac
     assert np.isinf(roundoff(np.array([7e4]), dtype("float16"))).all()
 
 
-@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float32"])
+@pytest.mark.parametrize("kind", [n for n in NAMES if dtype(n).is_float and n != "float64"])
 def test_roundoff_is_half_of_the_last_place_at_least_and_all_of_it_at_most(kind: str) -> None:
     type_: DType = dtype(kind)
     values = np.exp(RNG.uniform(-3, 3, 1000))
     rounded = values.astype(type_.numpy)
     half = 0.5 * np.spacing(rounded).astype(np.float64)
+    inside = half > 0  # but at the largest number of a type that has no infinity
+    values, rounded, half = values[inside], rounded[inside], half[inside]
     told = UNIT * roundoff(values, type_)
     assert (np.abs(rounded.astype(np.float64) - values) <= told * 1.0001).all()
     assert (told <= 3 * half).all()

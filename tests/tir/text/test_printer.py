@@ -68,6 +68,8 @@ STORE = Store(S, (), ELEMENT)
         (EQ(LT(X, J), LT(J, X)), "(i < j) == (j < i)"),
         (Const(-3, INT64), "-3"),
         (const(-3, "int4"), "int4(-3)"),
+        (const(-1, "int2"), "int2(-1)"),
+        (const(1.5, "float4_e2m1fn"), "float4_e2m1fn(1.5)"),
         (const(0.1, "bfloat16"), "bfloat16(0.100098)"),
         (const(-448, "float8_e4m3fn"), "float8_e4m3fn(-448.0)"),
         (const(float("-inf"), "float8_e5m2"), 'float8_e5m2(float("-inf"))'),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from .....tir import dtype as dtypes
 from ....errors import ModelError
 from ....ops import arithmetic, functions, modulo, movement, whole_powers
 from ..node import NodeReader, NotSupported
-from ..tensors import dtype_name
 from .rule import Application, ImportRule, Result, plain
 from .variadic import fold, folded
 
@@ -85,22 +83,9 @@ def _bound(node: NodeReader, position: int) -> str:
     return node.emit(movement.Reshape(()), value) if type_.rank else value
 
 
-def _cast(node: NodeReader) -> Result:
-    name = dtype_name(node.integer("to"))
-    if name not in dtypes.NAMES:
-        raise NotSupported(f"it converts to {name}; known are {', '.join(dtypes.NAMES)}")
-    return functions.Cast(name), node.inputs
-
-
-def _cast_like(node: NodeReader) -> Result:
-    return functions.Cast(node.type(1).dtype), node.inputs[:1]
-
-
 RULES: dict[str, ImportRule] = {
     "Abs": ImportRule((6, 13), (), plain(functions.Abs())),
     "Add": ImportRule((7, 13, 14), (), plain(arithmetic.Add())),
-    "Cast": ImportRule((6, 9, 13, 19, 21, 23, 24, 25, 28), ("round_mode", "saturate", "to"), _cast),
-    "CastLike": ImportRule((15, 19, 21, 23, 24, 25), ("round_mode", "saturate"), _cast_like),
     "Ceil": ImportRule((6, 13), (), plain(functions.Ceil())),
     "Clip": ImportRule((6, 11, 12, 13), ("max", "min"), _clip),
     "Div": ImportRule((7, 13, 14), (), plain(arithmetic.Div())),

@@ -132,7 +132,11 @@ def test_a_capsule_is_taken_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
+    "dtype",
+    [
+        *(ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2),
+        *(ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2fnuz),
+    ],
 )
 @pytest.mark.parametrize("version", [None, (1, 1)])
 def test_types_that_numpy_lacks_come_back(dtype: type, version: tuple[int, int] | None) -> None:
