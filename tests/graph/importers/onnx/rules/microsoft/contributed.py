@@ -28,7 +28,8 @@ DOMAIN = "com.microsoft"
 class Contributed:
     """One node. inputs: None where one is left out; constants: positions of the inputs that are
     initialisers; outputs: how many, or which of them; expected: what they are, where onnxruntime
-    cannot say it; domain: of the operator.
+    cannot say it; domain: of the operator; untyped: an
+    output whose type onnxruntime does not infer, float32.
     """
 
     operator: str
@@ -38,6 +39,7 @@ class Contributed:
     outputs: int | tuple[int, ...] = 1
     expected: tuple[Array, ...] | None = None
     domain: str = DOMAIN
+    untyped: int = -1
 
     def output_names(self, number: int) -> list[str]:
         """What the model calls the outputs; "" for those that are left out."""
@@ -77,7 +79,10 @@ def model_of(
                 **node.attributes,
             )
         )
-        outputs += [onnx.ValueInfoProto(name=name) for name in results if name]
+        for name in filter(None, results):
+            outputs.append(onnx.ValueInfoProto(name=name))
+            if name.endswith(f"y{node.untyped}"):
+                outputs[-1].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
         for position, (name, array) in enumerate(zip(names, node.inputs, strict=True)):
             if array is None:
                 continue
