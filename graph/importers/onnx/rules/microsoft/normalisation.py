@@ -27,16 +27,18 @@ def _skip_rms_norm(node: NodeReader) -> Result:
 
 
 def _sum_with_skip(node: NodeReader, bias: int) -> str:
-    """input + skip + bias, in the shape of the input."""
-    x, skip = node.type(0), node.type(1)
-    total = node.emit(arithmetic.Add(), node.value(0), node.value(1))
+    """input + bias + skip, in the shape of the input: a bias belongs to the product before it."""
+    x, skip, total = node.type(0), node.type(1), node.value(0)
+    if node.has(bias):
+        total = node.emit(arithmetic.Add(), total, node.value(bias))
+    total = node.emit(arithmetic.Add(), total, node.value(1))
     if not x.rank or node.builder.types[total].shape != x.shape:
         raise ModelError(
             f"model: {node.title} has input {x} and skip {skip}; expected a skip that broadcasts "
             "to the input.",
             code="onnx-skip",
         )
-    return node.emit(arithmetic.Add(), total, node.value(bias)) if node.has(bias) else total
+    return total
 
 
 def _with_sum(node: NodeReader, norm: Application, total: str) -> Result:
