@@ -1,4 +1,6 @@
-"""Matrix products: MatMul over stacks of matrices; Gemm with scales, transposes and bias."""
+"""Matrix products: MatMul over stacks of matrices; IntegerMatMul of bytes in int32; Gemm with
+scales, transposes and bias.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from ...tir.expr import Expr
 from ...tir.sizes import largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType
+from ..types import Array, Shape, TensorType
 from .base import (
     Operator,
     OperatorRole,
@@ -39,16 +41,7 @@ class MatMul(Operator):
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 2)
         check_number(self, types)
-        a, b = types
-        if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-2]:
-            refuse(
-                self,
-                f"expected [..., i, k] times [..., k, j], got {listed(types)}",
-                code="matmul-shape",
-            )
-        stacks = tuple(TensorType(type_.dtype, type_.shape[:-2]) for type_ in types)
-        stack = broadcast(self, stacks).shape
-        return (TensorType(a.dtype, (*stack, a.shape[-2], b.shape[-1])),)
+        return (TensorType(types[0].dtype, _product_shape(self, types)),)
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         (result,) = self.infer(types)
@@ -71,6 +64,52 @@ class MatMul(Operator):
             return te.sum(left * right, axis=k, dtype=left.dtype)
 
         return (te.compute(result.shape, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerMatMul(Operator):
+    """MatMul of int8 or uint8, each, in int32, which wraps around."""
+
+    role = OperatorRole.GENERAL
+    operand_names = ("a", "b")
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 2, 2)
+        if any(type_.dtype not in ("int8", "uint8") for type_ in types):
+            refuse(self, f"expected int8 or uint8, got {listed(types)}", code="matmul-bytes")
+        return (TensorType("int32", _product_shape(self, types)),)
+
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
+        (result,) = self.infer(types)
+        return product_work(
+            Operator.work(self, types), largest(result.elements * types[0].shape[-1])
+        )
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.matmul(*(array.astype(np.int32) for array in arrays)),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        a, b = tensors
+        (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        k = te.reduce_axis(shape_of(a)[-1], name="k")
+
+        def element(*indices: Expr) -> Expr:
+            stack, (i, j) = indices[:-2], indices[-2:]
+            left = te.cast(broadcast_read(a, (*stack, i, k)), "int32")
+            right = te.cast(broadcast_read(b, (*stack, k, j)), "int32")
+            return te.sum(left * right, axis=k)
+
+        return (te.compute(result.shape, element, name=name),)
+
+
+def _product_shape(operator: Operator, types: tuple[TensorType, ...]) -> Shape:
+    """The shape of a product of stacks of matrices. Raises: ModelError where they do not fit."""
+    a, b = types
+    if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-2]:
+        problem = f"expected [..., i, k] times [..., k, j], got {listed(types)}"
+        refuse(operator, problem, code="matmul-shape")
+    stacks = tuple(TensorType(type_.dtype, type_.shape[:-2]) for type_ in types)
+    return (*broadcast(operator, stacks).shape, a.shape[-2], b.shape[-1])
 
 
 @dataclass(frozen=True, slots=True)

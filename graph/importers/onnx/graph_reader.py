@@ -27,7 +27,7 @@ from .functions import FunctionBody, FunctionKey, is_function, local_body, schem
 from .index_walks import IndexWalk
 from .limits import UnsupportedType
 from .nested import DEEPEST, all_graphs, reads_of
-from .node import LostRegion, NodeReader, NoRule, NotSupported, Region, node_name
+from .node import SPELLED, LostRegion, NodeReader, NoRule, NotSupported, Region, node_name
 from .rules.rule import ImportRule, Several
 from .rules.table import find_rule
 from .symbols import Range
@@ -187,6 +187,18 @@ class GraphReader:
         """
         inner = GraphReader(proto, self.model, self.builder, self)
         inner.constants()
+        return self._all_nodes(inner)
+
+    def spell(self, proto: NodeProto) -> tuple[str, ...]:
+        """What a node of ONNX's own is that reads values of the builder, as nodes of this graph;
+        its outputs. Raises: as `region`.
+        """
+        outputs = [ValueInfoProto(name=name) for name in proto.output]
+        graph = GraphProto(name=proto.op_type, node=[proto], output=outputs)
+        self.model.count_nodes(graph)
+        inner = GraphReader(graph, self.model, self.builder, caller=self)
+        inner.opsets = {**self.opsets, "ai.onnx": SPELLED}
+        inner.names = {name: name for name in proto.input}
         return self._all_nodes(inner)
 
     def _all_nodes(self, inner: GraphReader) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
 from ....tir.dtype import dtype as as_dtype
 from ....tir.number import integer_range
@@ -41,6 +41,8 @@ from .tensors import TensorReader
 SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read; one of floats
 OPERAND_ELEMENTS = 1 << 20  # of all that it is computed from
 LIST_ELEMENTS = 1 << 10  # of a list of sizes, axes or pads
+SPELLED = 23  # the opset in which rules write what a node is in operators of ONNX's own
+Attribute = int | float | str | Sequence[int]
 KINDS = {
     "integer": AttributeProto.INT,
     "integers": AttributeProto.INTS,
@@ -89,6 +91,12 @@ class RegionReader(Protocol):
 
     def inline(self, proto: GraphProto) -> tuple[str, ...]:
         """Its nodes as nodes of the graph around it; its outputs. Raises: as `region`."""
+
+    def spell(self, proto: NodeProto) -> tuple[str, ...]:
+        """What a node of ONNX's own is, as nodes of the graph around it; its outputs.
+
+        Raises: as `region`.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +166,24 @@ class NodeReader:
         name = self.builder.fresh(f"{node_name(self.proto)}.{op.title.lower()}")
         self.define(GraphNode(op, inputs, (name,), self.proto.name))
         return name
+
+    def spell(self, operator: str, *inputs: str, **attributes: Attribute) -> str:
+        """Read a node of an operator of ONNX's own, as opset `SPELLED` has it, on the way to this
+        one's result; its only output. inputs: values, "" for one that is left out.
+
+        Raises: as `RegionReader.spell`.
+        """
+        return self.spell_all(operator, 1, *inputs, **attributes)[0]
+
+    def spell_all(
+        self, operator: str, count: int, *inputs: str, **attributes: Attribute
+    ) -> tuple[str, ...]:
+        """As `spell`, with the first `count` outputs."""
+        name, fresh = node_name(self.proto), self.builder.fresh
+        outputs = [fresh(f"{name}.{operator}{n or ''}") for n in range(count)]
+        made = helper.make_node(operator, inputs, outputs, name)
+        made.attribute.extend(helper.make_attribute(*item) for item in attributes.items())
+        return self.regions.spell(made)
 
     def define(self, node: GraphNode) -> None:
         """Add a node, or the constants that it is where the model computes with shapes."""

@@ -19,7 +19,7 @@ from tilewright.graph.ops.functions import Cast, Tanh
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
 from tilewright.graph.ops.logic import Where
-from tilewright.graph.ops.matmul import Gemm, MatMul
+from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
 from tilewright.graph.ops.overlap import BoxCandidates, BoxTurns, ChosenBoxes, OverlapStep
@@ -152,6 +152,7 @@ def _others() -> tuple[Sample, ...]:
         (GatherND(1), (x, np.array([[1], [2]]))),
         (Gemm(0.5, 2.0, False, True), (rows, numbers(7, 5), numbers(7))),
         (MatMul(), (x, numbers(4, 3))),
+        (IntegerMatMul(), (numbers(2, 3, dtype="uint8"), numbers(3, 4, dtype="int8"))),
         (LstmCell(Sigmoid(), Tanh(), Tanh()), tuple(numbers(6, 5) / 9 for _ in range(5))),
         (
             LstmCell(Elu(), Tanh(), Softsign(), 0.5, True, True),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tilewright.graph.errors import ModelError
-from tilewright.graph.ops.matmul import Gemm, MatMul
+from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
 from tilewright.graph.types import Array, TensorType
 
 Check = Callable[..., object]
@@ -86,3 +87,27 @@ def test_operands_that_do_not_fit_are_refused(
     with pytest.raises(ModelError) as caught:
         op.infer(tuple(TensorType("float32", shape) for shape in shapes))
     assert str(caught.value) == f"ModelError: {text}"
+
+
+@pytest.mark.parametrize("a", ["int8", "uint8"])
+@pytest.mark.parametrize("b", ["int8", "uint8"])
+def test_products_of_bytes_are_those_of_int32(a: str, b: str) -> None:
+    arrays = tuple(
+        np.random.default_rng(n).integers(np.iinfo(kind).min, 128, shape).astype(kind)
+        for n, (kind, shape) in enumerate(((a, (2, 3, 9)), (b, (9, 5))))
+    )
+    types = tuple(TensorType(array.dtype.name, array.shape) for array in arrays)
+    (made,) = IntegerMatMul().infer(types)
+    (y,) = IntegerMatMul().reference(*arrays)
+    assert made == TensorType("int32", (2, 3, 5))
+    wide = [array.astype(np.int64) for array in arrays]
+    np.testing.assert_array_equal(y, wide[0] @ wide[1])
+
+
+def test_numbers_that_are_no_bytes_are_refused() -> None:
+    with pytest.raises(ModelError) as caught:
+        IntegerMatMul().infer((TensorType("int8", (2, 3)), TensorType("int32", (3, 4))))
+    assert str(caught.value) == (
+        "ModelError: IntegerMatMul: expected int8 or uint8, got int8[2, 3], int32[3, 4]. "
+        "[matmul-bytes]"
+    )

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from .....tir.sizes import AnySize
 from ....errors import ModelError
 from ....ops import matmul
-from ....ops.arithmetic import Sub
+from ....ops.arithmetic import Add, Mul, Sub
 from ....ops.base import Operator
 from ....ops.functions import Cast
-from ....ops.movement import Reshape
+from ....ops.movement import Identity, Reshape
+from ....ops.reduction import ReduceSum
 from ....types import Splat
-from ..node import NodeReader
+from ..node import NodeReader, node_name
 from .rule import ImportRule, Result
 from .window import WINDOW, convolution
 
 
-def _shifted(node: NodeReader, position: int, zero: int, behind: int) -> str:
-    """An input as int32, less its zero point. behind: axes of the input behind that for which a
-    list of zero points has one each.
+def _zero(node: NodeReader, position: int, zero: int, behind: int) -> str:
+    """The zero point of an input as int32, aligned with it; "" for none, or where all are 0.
+    behind: axes of the input behind that for which a list of zero points has one each.
     """
-    value = node.emit(Cast("int32"), node.value(position))
     if not node.has(zero):
-        return value
-    known = node.builder.constants.get(node.value(zero))
-    if known is not None and not np.any(known.value if isinstance(known, Splat) else known):
-        return value
+        return ""
     type_, given = node.type(zero), node.type(position)
     number = node.emit(Cast("int32"), node.value(zero))
     if type_.rank == 1 and type_.elements == 1:
@@ -39,23 +37,90 @@ def _shifted(node: NodeReader, position: int, zero: int, behind: int) -> str:
                 code="onnx-zero-points",
             )
         number = node.emit(Reshape((*type_.shape, *(1,) * behind)), number)
-    return node.emit(Sub(), value, number)
+    return "" if _is_zero(node, number) else number
+
+
+def _is_zero(node: NodeReader, value: str) -> bool:
+    """Whether a value is a constant of zeros."""
+    known = node.builder.constants.get(value)
+    return known is not None and not np.any(known.value if isinstance(known, Splat) else known)
+
+
+def _shifted(node: NodeReader, position: int, zero: int, behind: int) -> str:
+    """An input as int32, less its zero point."""
+    value, number = (
+        node.emit(Cast("int32"), node.value(position)),
+        _zero(node, position, zero, behind),
+    )
+    return node.emit(Sub(), value, number) if number else value
 
 
 def _matmul_integer(node: NodeReader) -> Result:
+    """A vector is a matrix of one row on the left, of one column on the right; that axis goes."""
     a, b = node.type(0), node.type(1)
-    left = _shifted(node, 0, 2, 1 if a.rank > 1 else 0)
-    right = _shifted(node, 1, 3, 0)
+    zeros = (_zero(node, 0, 2, 1 if a.rank > 1 else 0), _zero(node, 1, 3, 0))
+    left, right = node.value(0), node.value(1)
     if a.rank == 1:
         left = node.emit(Reshape((1, *a.shape)), left)
     if b.rank == 1:
         right = node.emit(Reshape((*b.shape, 1)), right)
-    if min(a.rank, b.rank) > 1:
-        return matmul.MatMul(), (left, right)
-    product = node.emit(matmul.MatMul(), left, right)
+    product = _product(node, left, right, *zeros)
     made = node.builder.types[product].shape
+    if min(a.rank, b.rank) > 1:
+        return Identity(), (product,)
     kept = made[:-2] + (made[-2:-1] if a.rank > 1 else ()) + (made[-1:] if b.rank > 1 else ())
     return Reshape(kept), (product,)
+
+
+def _product(node: NodeReader, left: str, right: str, p: str, q: str) -> str:
+    """(left - p) @ (right - q) for zero points that are one number or one for each row and each
+    column: left @ right - p * (sums of right) - q * (sums of left) + p * q * (terms of a sum).
+    """
+    types = node.builder.types
+    terms = types[left].shape[-1]
+    if not (_is_one_along(node, p, -1) and _is_one_along(node, q, -2)):
+        a, b = (node.emit(Cast("int32"), value) for value in (left, right))
+        a = node.emit(Sub(), a, p) if p else a
+        return node.emit(matmul.MatMul(), a, node.emit(Sub(), b, q) if q else b)
+    left, p = _moved(node, left, p, "uint8")
+    right, q = _moved(node, right, q, "int8")
+    product = node.emit(matmul.IntegerMatMul(), left, right)
+    for zero, other, axis in ((p, right, -2), (q, left, -1)):
+        if zero:
+            wide = node.emit(Cast("int32"), other)
+            sums = node.emit(ReduceSum((types[other].rank + axis,), True), wide)
+            product = node.emit(Sub(), product, node.emit(Mul(), zero, sums))
+    if p and q:
+        both = node.emit(Mul(), p, q)
+        count = node.emit(Cast("int32"), _count(node, terms))
+        product = node.emit(Add(), product, node.emit(Mul(), both, count))
+    return product
+
+
+def _count(node: NodeReader, size: AnySize) -> str:
+    """A size, which calls may decide, as a value without axes."""
+    name = node.builder.fresh(f"{node_name(node.proto)}.terms")
+    node.define_sizes(name, np.array(size, dtype=object))
+    return name
+
+
+def _is_one_along(node: NodeReader, zero: str, axis: int) -> bool:
+    """Whether a zero point is the same for all terms of a sum, which run along an axis."""
+    if not zero:
+        return True
+    shape = node.builder.types[zero].shape
+    return len(shape) < -axis or shape[axis] == 1
+
+
+def _moved(node: NodeReader, value: str, zero: str, wanted: str) -> tuple[str, str]:
+    """Bytes and their zero point as bytes of the type that processors multiply."""
+    dtype = node.builder.types[value].dtype
+    if dtype == wanted:
+        return value, zero
+    step = node.table("step", Splat(128 if wanted == "uint8" else -128, "int32", ()))
+    wide = node.emit(Add(), node.emit(Cast("int32"), value), step)
+    moved = node.emit(Add(), zero, step) if zero else step
+    return node.emit(Cast(wanted), wide), "" if _is_zero(node, moved) else moved
 
 
 def _conv_integer(node: NodeReader) -> Result:

@@ -21,6 +21,7 @@ class Several:
 
 Result = Application | Several | Constant  # an application gives all outputs of the node
 
+CONTRIBUTED = "com.microsoft"  # the domain of onnxruntime's own operators
 MOVES = (13, 21, 23, 24, 25)  # versions of operators that move data: each only adds element types
 
 
@@ -29,13 +30,15 @@ class ImportRule:
     """How to import one operator.
 
     versions: as ONNX counts them; attributes: the names that `build` understands; outputs: how many
-    of the node's outputs `build` knows, None for all.
+    of the node's outputs `build` knows, None for all. contributed: whether onnxruntime knows the
+    operator in opsets of ONNX that do not have it, as version 1.
     """
 
     versions: tuple[int, ...]
     attributes: tuple[str, ...]
     build: Callable[[NodeReader], Result]
     outputs: int | None = 1
+    contributed: bool = False
 
 
 def plain(op: Operator) -> Callable[[NodeReader], Result]:

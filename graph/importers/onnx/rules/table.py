@@ -14,7 +14,7 @@ from onnx import NodeProto
 
 from .....tir.siblings import siblings
 from ..node import NoRule, NotSupported, attribute_names, schema_of
-from .rule import ImportRule
+from .rule import CONTRIBUTED, ImportRule
 
 
 def _merged() -> dict[str, ImportRule]:
@@ -46,10 +46,7 @@ def find_rule(proto: NodeProto, opset: int) -> tuple[ImportRule, int]:
     if rule_name(proto) not in RULES:
         raise NoRule("there is no such core operator", _OTHER_OPERATORS)
     rule = RULES[rule_name(proto)]
-    schema = schema_of(proto, opset)
-    if schema is None:
-        raise NotSupported("the opset has no such operator")
-    version = schema.since_version
+    version = _version(proto, opset, rule)
     if version not in rule.versions:
         raise NotSupported(
             f"its version {version} is not known; known are {_numbers(rule.versions)}"
@@ -60,6 +57,20 @@ def find_rule(proto: NodeProto, opset: int) -> tuple[ImportRule, int]:
     if extra := [name for name in proto.output[known:] if name]:
         raise NoRule(f"its output '{extra[0]}' is used; only the first one is known")
     return rule, version
+
+
+def _version(proto: NodeProto, opset: int, rule: ImportRule) -> int:
+    """The version of a node's operator: onnxruntime's own ones have that of their domain, and those
+    that it adds to ONNX's the first one. Raises: NotSupported when there is none.
+    """
+    schema = schema_of(proto, opset)
+    if schema is not None:
+        return int(schema.since_version)
+    if proto.domain == CONTRIBUTED:
+        return opset
+    if rule.contributed:
+        return 1
+    raise NotSupported("the opset has no such operator")
 
 
 def _numbers(versions: Sequence[int]) -> str:

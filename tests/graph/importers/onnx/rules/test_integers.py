@@ -15,7 +15,8 @@ from tilewright.graph.types import Array
 
 def drawn(seed: int, dtype: str, *shape: int) -> Array:
     kind = np.iinfo(dtype)
-    return np.random.default_rng(seed).integers(kind.min, kind.max + 1, shape).astype(dtype)
+    found = np.random.default_rng(seed).integers(kind.min, kind.max + 1, shape)
+    return np.asarray(found).astype(dtype)
 
 
 @pytest.mark.needs_cc
@@ -35,6 +36,16 @@ def test_products_are_exact(
     for name, dtype, shape in zip(("p", "q"), ("uint8", "int8"), zeros, strict=False):
         inputs[name] = np.asarray(drawn(3, dtype, *shape))
     agree("MatMulInteger", inputs, opset=10, tolerance=0, engine=True)
+
+
+@pytest.mark.parametrize("a", ["int8", "uint8"])
+@pytest.mark.parametrize("b", ["int8", "uint8"])
+def test_bytes_with_and_without_sign_are_multiplied(a: str, b: str) -> None:
+    inputs = {"a": drawn(1, a, 2, 3, 4), "b": drawn(2, b, 4, 5)}
+    agree("MatMulInteger", inputs, opset=10, tolerance=0)
+    zeros = {"p": drawn(3, a), "q": drawn(4, b)}
+    agree("MatMulInteger", inputs | zeros, opset=10, tolerance=0)
+    agree("MatMulInteger", inputs | zeros, opset=10, constants=("b", "p", "q"), tolerance=0)
 
 
 def test_each_row_may_have_its_zero_point() -> None:

@@ -1,0 +1,6 @@
+"""Import rules of the domain com.microsoft, onnxruntime's contributed operators."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

@@ -1,0 +1,140 @@
+"""Rules of weights in blocks of few bits, each block with a scale and a zero point of its own.
+
+The weights of a product become floating-point numbers when the model is read, 32 bits each; those
+of a Gather stay packed, and the rows that are taken become floating-point numbers in each call.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from .....errors import ModelError
+from .....ops import arithmetic, movement
+from .....ops.base import normal_axis
+from .....ops.functions import Cast
+from .....ops.slicing import Slice
+from .....types import Array, Floats
+from ...node import NodeReader, NotSupported
+from ..rule import ImportRule, Result
+from .spelling import number_like
+
+Bytes = npt.NDArray[np.uint8]
+_BITS = (2, 4, 8)  # of an element
+_MOST = 1 << 31  # elements of a constant, whose own limit is that of the model
+
+
+def _matmul(node: NodeReader) -> Result:
+    """A @ W + bias, where column n of W are the blocks of B[n]."""
+    if node.has(4):
+        raise NotSupported("it has the input g_idx")
+    if node.integer("weight_prepacked", 0):
+        raise NotSupported(f"weight_prepacked is {node.integer('weight_prepacked')}")
+    weights = node.table("weights", _weights(node))
+    y = node.spell("MatMul", node.value(0), weights)
+    return movement.Identity(), (
+        node.emit(arithmetic.Add(), y, node.value(5)) if node.has(5) else y,
+    )
+
+
+def _weights(node: NodeReader) -> Array:
+    """[K, N], in the type of A."""
+    bits, size = _checked_bits(node), node.integer("block_size")
+    rows, columns = node.integer("K"), node.integer("N")
+    count = -(-rows // size) if size > 0 else 0
+    packed, scales = node.constant(1, _MOST), cast(Floats, node.constant(2, _MOST))
+    expected = columns * count
+    if not expected or packed.size != expected * size * bits // 8 or scales.size != expected:
+        raise ModelError(
+            f"model: {node.title} has weights {node.type(1)} and scales {node.type(2)}; expected "
+            f"{columns} columns of {count} blocks of {size} elements of {bits} bits.",
+            code="onnx-blocks",
+        )
+    levels = unpacked(packed.reshape(columns, count, -1), bits)
+    zeros: Array = np.full((columns, count), 1 << (bits - 1))
+    if node.has(3):
+        given = node.constant(3, _MOST)
+        parts = unpacked(given.reshape(columns, -1), bits) if given.dtype == "uint8" else given
+        zeros = parts.reshape(columns, -1)[:, :count]
+    kind = scales.dtype
+    centred = cast(Floats, levels.astype(kind)) - cast(Floats, zeros.astype(kind))[..., None]
+    own = centred * scales.reshape(columns, count, 1)
+    return np.ascontiguousarray(own.reshape(columns, -1)[:, :rows].T)
+
+
+def _checked_bits(node: NodeReader) -> int:
+    bits = node.integer("bits", 4)
+    if bits not in _BITS:
+        raise NotSupported(f"bits is {bits}; known are {', '.join(map(str, _BITS))}")
+    return bits
+
+
+def unpacked(packed: Array, bits: int) -> Array:
+    """The elements of bytes, those in the low bits first, along the last axis."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    parts = np.right_shift(cast(Bytes, packed)[..., None], shifts) & np.uint8((1 << bits) - 1)
+    return cast(Array, parts).reshape(*packed.shape[:-1], -1)
+
+
+def _gather(node: NodeReader) -> Result:
+    """The rows that indices name, as (level - zero) * scale of the block of each element.
+
+    An index out of range refuses a run; onnxruntime takes zeros.
+    """
+    data, bits = node.type(0), _checked_bits(node)
+    if data.dtype != "uint8":
+        raise NotSupported(f"its data are {data}; known are packed uint8")
+    gathered = normal_axis(movement.Identity(), node.integer("gather_axis", 0), data.rank)
+    along = normal_axis(movement.Identity(), node.integer("quantize_axis", 1), data.rank)
+    if gathered or along != data.rank - 1 or data.rank < 2:
+        raise NotSupported(
+            f"it takes along axis {gathered} of {data} with blocks along axis {along}; known are "
+            "the first axis and the last"
+        )
+    scales = _taken(node, 2)
+    (*outer, count), kind = node.builder.types[scales].shape, node.builder.types[scales].dtype
+    levels = node.emit(Cast(kind), _elements(node, _taken(node, 0), bits))
+    width, size = node.builder.types[levels].shape[-1], node.integer("block_size", 128)
+    if width != count * size:
+        raise NotSupported(f"its {width} elements are not {count} blocks of {size}")
+    blocks = node.emit(movement.Reshape((*outer, count, size)), levels)
+    zeros = number_like(node, scales, 1 << (bits - 1))
+    if node.has(3):
+        zeros = node.emit(Cast(kind), _elements(node, _taken(node, 3), bits))
+        whole = node.builder.types[zeros].shape
+        if whole[-1] != count:  # the last byte is not full
+            part = Slice((0,) * len(whole), (*outer, count), (1,) * len(whole))
+            zeros = node.emit(part, zeros)
+        zeros = node.emit(movement.Reshape((*outer, count, 1)), zeros)
+    centred = node.emit(arithmetic.Sub(), blocks, zeros)
+    own = node.emit(movement.Reshape((*outer, count, 1)), scales)
+    y = node.emit(arithmetic.Mul(), centred, own)
+    return movement.Reshape((*outer, width)), (y,)
+
+
+def _taken(node: NodeReader, position: int) -> str:
+    return node.spell("Gather", node.value(position), node.value(1), axis=0)
+
+
+def _elements(node: NodeReader, packed: str, bits: int) -> str:
+    """`unpacked`, of a value that a run computes."""
+    if bits == 8:
+        return packed
+    shape = node.builder.types[packed].shape
+    shifts = node.table("shifts", np.arange(0, 8, bits, dtype=np.uint8))
+    apart = node.emit(movement.Reshape((*shape, 1)), packed)
+    moved = node.spell("BitShift", apart, shifts, direction="RIGHT")
+    found = node.spell("BitwiseAnd", moved, number_like(node, packed, (1 << bits) - 1))
+    return node.emit(movement.Reshape((*shape[:-1], shape[-1] * (8 // bits))), found)
+
+
+RULES: dict[str, ImportRule] = {
+    "com.microsoft.GatherBlockQuantized": ImportRule(
+        (1,), ("bits", "block_size", "gather_axis", "quantize_axis"), _gather
+    ),
+    "com.microsoft.MatMulNBits": ImportRule(
+        (1,), ("K", "N", "accuracy_level", "bits", "block_size", "weight_prepacked"), _matmul
+    ),
+}
