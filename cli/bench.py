@@ -20,6 +20,7 @@ from .arguments import (
     sizes_of,
     whole,
 )
+from .constants import constants_of
 from .errors import MISMATCH, OK, UsageError
 from .text import working
 
@@ -140,7 +141,7 @@ def _blocks(
         else load_inputs(arguments.load_inputs, engine.inputs)
     )
     specs = [ClosedSpec(name, a.dtype, a.shape) for name, a in inputs.items()]
-    model = peer_model(arguments.model, specs)
+    model = peer_model(arguments.model, specs, constants_of(arguments.constants))
     threads = tuple(dict.fromkeys(arguments.threads or (default_threads(),)))
     effort = Effort(arguments.rounds, arguments.warmup, arguments.iterations, arguments.duration)
     with working("comparing"):

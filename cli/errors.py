@@ -31,10 +31,11 @@ _CODES = {
     "ModelError": UNSUPPORTED,
     "PeerFailed": UNSUPPORTED,
 }
-# codes of errors about what was given: `--shapes`, a log that is no file to read, an output without
-# a place
+# codes of errors about what was given: `--shapes`, `--constants`, a log that is no file to read, an
+# output without a place
 _USAGE_CODES = (
     "shapes-",
+    "constants-",
     "log-missing",
     "log-read",
     "log-kind",
