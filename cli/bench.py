@@ -152,8 +152,7 @@ def _allowed(engine: Engine, tolerance: Tolerance) -> str:
     """The tolerance in words."""
     if tolerance.atol is not None or tolerance.rtol is not None:
         return f"{tolerance.atol or 0:g} + {tolerance.rtol or 0:g} * |ours|, element by element"
-    from ..runtime.model.verification import RELATIVE, allowed_share  # start-up
-    from .compare.comparison import SLACK
+    from ..runtime.model.verification import RELATIVE, SLACK, allowed_share  # start-up
 
     names = dict.fromkeys(spec.dtype.name for spec in engine.outputs)
     shares = [

@@ -45,13 +45,14 @@ def engine_of(arguments: argparse.Namespace) -> Engine:
             shapes=shapes_of(arguments.shapes),
             constants=constants_of(arguments.constants),
             tolerance=arguments.tolerance,
-            schedules=_schedules(arguments),
+            schedules=schedules_of(arguments),
             require_tuned=arguments.require_tuned,
             progress=tell,
         )
 
 
-def _schedules(arguments: argparse.Namespace) -> TuningLog | None:
+def schedules_of(arguments: argparse.Namespace) -> TuningLog | None:
+    """The tuning log that `--log` names."""
     if arguments.log is None:
         return None
     from ..autotune.tuning_log import TuningLog  # start-up: most compiles need none

@@ -24,12 +24,14 @@ _CODES = {
     "NvrtcNotFound": ENVIRONMENT,
     "OutputFileError": ENVIRONMENT,
     "PeerMissing": ENVIRONMENT,
+    "SystemMissing": ENVIRONMENT,
     "ToolNotFound": ENVIRONMENT,
     "ModelFileError": USAGE,
     "NotALog": USAGE,
     "OptionError": USAGE,
     "ModelError": UNSUPPORTED,
     "PeerFailed": UNSUPPORTED,
+    "SystemFailed": UNSUPPORTED,
 }
 # codes of errors about what was given: `--shapes`, `--constants`, a log that is no file to read, an
 # output without a place
