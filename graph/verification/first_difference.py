@@ -24,6 +24,7 @@ from ...runtime.arrays import Array
 from ...tir.dtype import dtype as as_dtype
 from ...tir.errors import TilewrightError
 from ...tir.text.display import printable
+from ..importers.onnx.importer import import_onnx
 from ..importers.onnx.nested import reads_of
 from ..importers.onnx.node import node_name
 from .cutting import inner_values, node_alone, with_outputs
@@ -139,25 +140,27 @@ class _Search:
         names = inner_values(self.model)
         for start in range(0, len(names), _KEPT):
             self.tell(f"values {start} to {min(start + _KEPT, len(names))} of {len(names)}")
-            for value in self.kept(names[start : start + _KEPT]):
+            kept = list(self.keepable(names[start : start + _KEPT]))
+            for value in self.compare(kept) if kept else ():
                 self.compared += 1
                 if not value.is_equal:
                     return value
         return None
 
-    def kept(self, names: Sequence[str]) -> Iterator[ValueDifference]:
-        """Some values, in order; those that cannot be outputs are left out."""
+    def keepable(self, names: Sequence[str]) -> Iterator[str]:
+        """Those that a model may have as outputs, here and in the other system."""
+        part = with_outputs(self.model, names)
         try:
-            found = self.compare(names)
+            import_onnx(part, shapes=self.setting.shapes)
+            self.system.load(part)(self.given)
+            yield from names
         except TilewrightError:
             if len(names) == 1:
                 self.left_out.append(names[0])
                 return
             middle = len(names) // 2
-            yield from self.kept(names[:middle])
-            yield from self.kept(names[middle:])
-            return
-        yield from found
+            yield from self.keepable(names[:middle])
+            yield from self.keepable(names[middle:])
 
     def compare(self, names: Sequence[str]) -> list[ValueDifference]:
         """An engine with these outputs beside the other system. Raises: TilewrightError."""

@@ -39,7 +39,7 @@ class NodeWriter:
         return names
 
 
-class Draw(Protocol):
+class DrawnPoint(Protocol):
     """What a drawing reads, and where it writes. opset: of the model; width: the last size of all
     values, which have three axes.
     """
@@ -69,7 +69,7 @@ class Draw(Protocol):
         """A constant of small numbers."""
 
 
-Write = Callable[[Draw], str]
+Write = Callable[[DrawnPoint], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,48 +84,48 @@ class Drawing:
     is_closed: bool = False
 
 
-def bounded(draw: Draw) -> str:
+def bounded(draw: DrawnPoint) -> str:
     """A value within -0.9 and 0.9."""
     return draw.nodes.add("Mul", draw.nodes.add("Tanh", draw.value()), scalar(draw, 0.9))
 
 
-def positive(draw: Draw) -> str:
+def positive(draw: DrawnPoint) -> str:
     """A value of at least one."""
     return draw.nodes.add("Add", draw.nodes.add("Abs", draw.value()), scalar(draw, 1.0))
 
 
-def scalar(draw: Draw, number: float) -> str:
+def scalar(draw: DrawnPoint, number: float) -> str:
     """A constant of no axes."""
     return draw.hold(number, "float32")
 
 
-def shape_of(draw: Draw, value: str) -> str:
+def shape_of(draw: DrawnPoint, value: str) -> str:
     """The shape of a value."""
     return draw.nodes.add("Shape", value)
 
 
-def image(draw: Draw, value: str) -> str:
+def image(draw: DrawnPoint, value: str) -> str:
     """A value as an image of one channel."""
     return draw.nodes.add("Unsqueeze", value, draw.hold([1]))
 
 
-def flat(draw: Draw, picture: str) -> str:
+def flat(draw: DrawnPoint, picture: str) -> str:
     """An image of one channel as a value."""
     return draw.nodes.add("Squeeze", picture, draw.hold([1]))
 
 
-def whole(draw: Draw) -> str:
+def whole(draw: DrawnPoint) -> str:
     """Whole numbers as floats, from -60 to 60, the same in all systems."""
     scaled = draw.nodes.add("Mul", draw.exact(), scalar(draw, 16.0))
     return draw.nodes.add("Clip", draw.nodes.add("Floor", scaled), *limits(draw, -60.0, 60.0))
 
 
-def limits(draw: Draw, low: float, high: float) -> tuple[str, str]:
+def limits(draw: DrawnPoint, low: float, high: float) -> tuple[str, str]:
     """Two constants of no axes."""
     return scalar(draw, low), scalar(draw, high)
 
 
-def spread(draw: Draw, array: Array, value: str) -> str:
+def spread(draw: DrawnPoint, array: Array, value: str) -> str:
     """A constant of the last axis, for all points of a value."""
     held = draw.hold(array.reshape(1, 1, -1), array.dtype.name)
     return draw.nodes.add("Expand", held, shape_of(draw, value))

@@ -7,7 +7,7 @@ from functools import partial
 
 from onnx import TensorProto
 
-from .drawing import Attribute, Draw, Drawing, bounded, limits, positive, scalar, whole
+from .drawing import Attribute, Drawing, DrawnPoint, bounded, limits, positive, scalar, whole
 
 _SMOOTH = (
     *("Abs", "Asinh", "Atan", "Celu", "Cos", "Dropout", "Elu", "Erf", "HardSigmoid", "HardSwish"),
@@ -24,7 +24,7 @@ _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "ui
 _ALPHAS = ("Celu", "Elu", "LeakyRelu", "ThresholdedRelu")
 
 
-def _with_attributes(draw: Draw, op: str, value: str) -> str:
+def _with_attributes(draw: DrawnPoint, op: str, value: str) -> str:
     """A node of one operand, with attributes where it has some."""
     chosen: dict[str, Attribute] = {}
     if op in _ALPHAS and draw.rng.random() < 0.5:
@@ -36,23 +36,23 @@ def _with_attributes(draw: Draw, op: str, value: str) -> str:
     return draw.nodes.add(op, value, **chosen)
 
 
-def _smooth(op: str, draw: Draw) -> str:
+def _smooth(op: str, draw: DrawnPoint) -> str:
     return _with_attributes(draw, op, draw.value())
 
 
-def _bounded(op: str, draw: Draw) -> str:
+def _bounded(op: str, draw: DrawnPoint) -> str:
     return draw.nodes.add(op, bounded(draw))
 
 
-def _positive(op: str, draw: Draw) -> str:
+def _positive(op: str, draw: DrawnPoint) -> str:
     return draw.nodes.add(op, positive(draw))
 
 
-def _steps(op: str, draw: Draw) -> str:
+def _steps(op: str, draw: DrawnPoint) -> str:
     return _with_attributes(draw, op, draw.exact())
 
 
-def _binary(op: str, draw: Draw) -> str:
+def _binary(op: str, draw: DrawnPoint) -> str:
     """With an operand that has all axes, some or none."""
     ways = (draw.value, lambda: draw.weight(draw.width), lambda: draw.weight(1, draw.width))
     other = draw.rng.choice((*ways, lambda: draw.weight(1, 1, 1)))()
@@ -60,70 +60,70 @@ def _binary(op: str, draw: Draw) -> str:
     return draw.nodes.add(op, *(pair if draw.rng.random() < 0.5 else pair[::-1]))
 
 
-def _div(draw: Draw) -> str:
+def _div(draw: DrawnPoint) -> str:
     return draw.nodes.add("Div", draw.value(), positive(draw))
 
 
-def _pow(draw: Draw) -> str:
+def _pow(draw: DrawnPoint) -> str:
     return draw.nodes.add("Pow", positive(draw), bounded(draw))
 
 
-def _prelu(draw: Draw) -> str:
+def _prelu(draw: DrawnPoint) -> str:
     return draw.nodes.add("PRelu", draw.value(), draw.weight(draw.width))
 
 
-def _clip(draw: Draw) -> str:
+def _clip(draw: DrawnPoint) -> str:
     low, high = limits(draw, -0.5, 0.75)
     given = draw.rng.choice(((low, high), (low,), ("", high)))
     return draw.nodes.add("Clip", draw.value(), *given)
 
 
-def _gelu(draw: Draw) -> str:
+def _gelu(draw: DrawnPoint) -> str:
     return draw.nodes.add("Gelu", draw.value(), approximate=draw.rng.choice(("none", "tanh")))
 
 
-def _cast(draw: Draw) -> str:
+def _cast(draw: DrawnPoint) -> str:
     """To another type of floats, and back."""
     kind = draw.rng.choice((TensorProto.FLOAT16, TensorProto.DOUBLE))
     other = draw.nodes.add("Cast", draw.exact(), to=kind)
     return draw.nodes.add("Cast", other, to=TensorProto.FLOAT)
 
 
-def _cast_like(draw: Draw) -> str:
+def _cast_like(draw: DrawnPoint) -> str:
     return draw.nodes.add("CastLike", whole(draw), draw.value())
 
 
 # -- truth values ---------------------------------------------------------------------------------
 
 
-def _truth(draw: Draw) -> str:
+def _truth(draw: DrawnPoint) -> str:
     return draw.nodes.add(draw.rng.choice(_COMPARISONS), draw.exact(), draw.exact())
 
 
-def _chosen(draw: Draw, truth: str) -> str:
+def _chosen(draw: DrawnPoint, truth: str) -> str:
     """One of two values by a truth value, or the truth value as a number."""
     if draw.rng.random() < 0.3:
         return draw.nodes.add("Cast", truth, to=TensorProto.FLOAT)
     return draw.nodes.add("Where", truth, draw.value(), draw.value())
 
 
-def _compared(op: str, draw: Draw) -> str:
+def _compared(op: str, draw: DrawnPoint) -> str:
     return _chosen(draw, draw.nodes.add(op, draw.exact(), draw.exact()))
 
 
-def _logic(op: str, draw: Draw) -> str:
+def _logic(op: str, draw: DrawnPoint) -> str:
     return _chosen(draw, draw.nodes.add(op, _truth(draw), _truth(draw)))
 
 
-def _not(draw: Draw) -> str:
+def _not(draw: DrawnPoint) -> str:
     return _chosen(draw, draw.nodes.add("Not", _truth(draw)))
 
 
-def _where(draw: Draw) -> str:
+def _where(draw: DrawnPoint) -> str:
     return draw.nodes.add("Where", _truth(draw), draw.value(), draw.value())
 
 
-def _is_odd(op: str, draw: Draw) -> str:
+def _is_odd(op: str, draw: DrawnPoint) -> str:
     """Whether a quotient by what may be zero is a number."""
     over = draw.nodes.add("Div", draw.exact(), draw.nodes.add("Relu", draw.exact()))
     return _chosen(draw, draw.nodes.add(op, over))
@@ -132,7 +132,7 @@ def _is_odd(op: str, draw: Draw) -> str:
 # -- integers -------------------------------------------------------------------------------------
 
 
-def _integer(draw: Draw, kind: str, *, least: int | None = None) -> str:
+def _integer(draw: DrawnPoint, kind: str, *, least: int | None = None) -> str:
     """Integers of a type; small ones. least: 1, say, where that is the smallest."""
     numbers = whole(draw)
     if kind.startswith("u") or least is not None:
@@ -142,18 +142,18 @@ def _integer(draw: Draw, kind: str, *, least: int | None = None) -> str:
     return draw.nodes.add("Cast", numbers, to=getattr(TensorProto, kind.upper()))
 
 
-def _as_float(draw: Draw, integers: str) -> str:
+def _as_float(draw: DrawnPoint, integers: str) -> str:
     floats = draw.nodes.add("Cast", integers, to=TensorProto.FLOAT)
     return draw.nodes.add("Mul", floats, scalar(draw, 1 / 64))
 
 
-def _integers(op: str, draw: Draw) -> str:
+def _integers(op: str, draw: DrawnPoint) -> str:
     """Of two integers of any type."""
     kind = draw.rng.choice(_INTEGERS)
     return _as_float(draw, draw.nodes.add(op, _integer(draw, kind), _integer(draw, kind)))
 
 
-def _divided(op: str, draw: Draw) -> str:
+def _divided(op: str, draw: DrawnPoint) -> str:
     """By an integer of at least one; of negative numbers, Div has no meaning that all keep."""
     kinds = _INTEGERS if op == "Mod" else [kind for kind in _INTEGERS if kind.startswith("u")]
     kind = draw.rng.choice(kinds)
@@ -161,7 +161,7 @@ def _divided(op: str, draw: Draw) -> str:
     return _as_float(draw, draw.nodes.add(op, _integer(draw, kind), divisor))
 
 
-def _shifted(draw: Draw) -> str:
+def _shifted(draw: DrawnPoint) -> str:
     kind = draw.rng.choice([kind for kind in _INTEGERS if kind.startswith("u")])
     by = draw.hold(draw.rng.randrange(4), kind)
     direction = draw.rng.choice(("LEFT", "RIGHT"))
@@ -170,7 +170,7 @@ def _shifted(draw: Draw) -> str:
     )
 
 
-def _one_integer(op: str, draw: Draw) -> str:
+def _one_integer(op: str, draw: DrawnPoint) -> str:
     kinds = _INTEGERS if op == "BitwiseNot" else _INTEGERS[:4]
     return _as_float(draw, draw.nodes.add(op, _integer(draw, draw.rng.choice(kinds))))
 
