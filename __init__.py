@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .driver.load import load as load
     from .graph.compile import compile as compile
     from .graph.plan.tasks import tasks as tasks
+    from .graph.verification.reduce_model import reduce_model as reduce_model
+    from .graph.verification.verify_model import ModelReport as ModelReport
+    from .graph.verification.verify_model import verify_model as verify_model
     from .runtime.engine.context import Context as Context
     from .runtime.engine.engine import Engine as Engine
     from .runtime.engine.size_log import frequent_sizes as frequent_sizes
@@ -50,6 +53,7 @@ _HOMES = {
     "Kernel": "runtime.kernel:Kernel",
     "LoopRef": "schedule.trace.references:LoopRef",
     "MemoryPlan": "runtime.model.report:MemoryPlan",
+    "ModelReport": "graph.verification.verify_model:ModelReport",
     "PrimFunc": "tir.func:PrimFunc",
     "Profile": "runtime.model.profile:Profile",
     "Report": "runtime.model.verification:Report",
@@ -71,10 +75,12 @@ _HOMES = {
     "frequent_sizes": "runtime.engine.size_log:frequent_sizes",
     "load": "driver.load:load",
     "prove": "driver.build:prove",
+    "reduce_model": "graph.verification.reduce_model:reduce_model",
     "tasks": "graph.plan.tasks:tasks",
     "te": "tir.te.te:",
     "tune": "autotune.tune:tune",
     "tuning_space": "autotune.space.summary:tuning_space",
+    "verify_model": "graph.verification.verify_model:verify_model",
 }
 __all__ = ["__version__", *_HOMES]
 

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Protocol
 
+from .constants import add_constants
 from .errors import UsageError
 
 _NAME = r"[^:,\s\[\]]*(?::[^:,\s\[\]]+)*?"  # may contain colons
@@ -86,6 +87,7 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         "symbol, mask:[8] for an input of one dimension; several with commas; batch:1-8-64: any "
         "size from 1 to 64, best at 8; `tilewright explain` says what is assumed of the others",
     )
+    add_constants(parser)
     parser.add_argument(
         "--target",
         metavar="TARGET",

@@ -20,6 +20,7 @@ from .arguments import (
     sizes_of,
     whole,
 )
+from .constants import constants_of
 from .errors import MISMATCH, OK, UsageError
 from .text import working
 
@@ -140,7 +141,7 @@ def _blocks(
         else load_inputs(arguments.load_inputs, engine.inputs)
     )
     specs = [ClosedSpec(name, a.dtype, a.shape) for name, a in inputs.items()]
-    model = peer_model(arguments.model, specs)
+    model = peer_model(arguments.model, specs, constants_of(arguments.constants))
     threads = tuple(dict.fromkeys(arguments.threads or (default_threads(),)))
     effort = Effort(arguments.rounds, arguments.warmup, arguments.iterations, arguments.duration)
     with working("comparing"):
@@ -151,8 +152,7 @@ def _allowed(engine: Engine, tolerance: Tolerance) -> str:
     """The tolerance in words."""
     if tolerance.atol is not None or tolerance.rtol is not None:
         return f"{tolerance.atol or 0:g} + {tolerance.rtol or 0:g} * |ours|, element by element"
-    from ..runtime.model.verification import RELATIVE, allowed_share  # start-up
-    from .compare.comparison import SLACK
+    from ..runtime.model.verification import RELATIVE, SLACK, allowed_share  # start-up
 
     names = dict.fromkeys(spec.dtype.name for spec in engine.outputs)
     shares = [

@@ -12,6 +12,7 @@ from ..runtime.arrays import Array
 from ..runtime.engine.engine import Engine
 from ..tir.work.work import operations
 from .arguments import shapes_of
+from .constants import constants_of
 from .errors import UsageError
 from .text import working
 
@@ -42,14 +43,16 @@ def engine_of(arguments: argparse.Namespace) -> Engine:
             path,
             arguments.target,
             shapes=shapes_of(arguments.shapes),
+            constants=constants_of(arguments.constants),
             tolerance=arguments.tolerance,
-            schedules=_schedules(arguments),
+            schedules=schedules_of(arguments),
             require_tuned=arguments.require_tuned,
             progress=tell,
         )
 
 
-def _schedules(arguments: argparse.Namespace) -> TuningLog | None:
+def schedules_of(arguments: argparse.Namespace) -> TuningLog | None:
+    """The tuning log that `--log` names."""
     if arguments.log is None:
         return None
     from ..autotune.tuning_log import TuningLog  # start-up: most compiles need none
@@ -64,6 +67,7 @@ def loaded(path: str, arguments: argparse.Namespace) -> Engine:
     """
     fixed = {
         "--shapes": arguments.shapes,
+        "--constants": arguments.constants,
         "--target": arguments.target,
         "--tolerance": arguments.tolerance,
         "--log": arguments.log,

@@ -24,17 +24,20 @@ _CODES = {
     "NvrtcNotFound": ENVIRONMENT,
     "OutputFileError": ENVIRONMENT,
     "PeerMissing": ENVIRONMENT,
+    "SystemMissing": ENVIRONMENT,
     "ToolNotFound": ENVIRONMENT,
     "ModelFileError": USAGE,
     "NotALog": USAGE,
     "OptionError": USAGE,
     "ModelError": UNSUPPORTED,
     "PeerFailed": UNSUPPORTED,
+    "SystemFailed": UNSUPPORTED,
 }
-# codes of errors about what was given: `--shapes`, a log that is no file to read, an output without
-# a place
+# codes of errors about what was given: `--shapes`, `--constants`, a log that is no file to read, an
+# output without a place
 _USAGE_CODES = (
     "shapes-",
+    "constants-",
     "log-missing",
     "log-read",
     "log-kind",

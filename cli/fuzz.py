@@ -113,6 +113,7 @@ def _run_models(arguments: argparse.Namespace) -> int:
             "kinds": dict(summary.kinds),
             "kernels": summary.kernels,
             "interrupted": summary.interrupted,
+            "onnxruntime": dict(summary.beside),
             "failures": [asdict(one) for one in summary.failures],
         }
         print(json.dumps(plain, indent=1, default=str))
@@ -128,6 +129,8 @@ def _said(summary: ModelSummary) -> str:
         + (f"\nkept: {one.path}" if one.path else "\nnot kept: --corpus FOLDER keeps it")
         for one in summary.failures
     ]
+    counts = ", ".join(f"{count} {what}" for what, count in sorted(summary.beside.items()))
+    beside = [paragraph("beside", f"onnxruntime: {counts}")] if counts else []
     return "\n".join(
         [
             paragraph(
@@ -136,6 +139,7 @@ def _said(summary: ModelSummary) -> str:
                 f"{', interrupted' if summary.interrupted else ''}: {kinds or 'none'}",
             ),
             paragraph("kernels", f"{summary.kernels}, all proved"),
+            *beside,
             paragraph("failures", *(failures or [good("none")])),
         ]
     )

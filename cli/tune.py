@@ -29,6 +29,7 @@ from .arguments import (
     sizes_of,
     whole,
 )
+from .constants import constants_of
 from .errors import INTERRUPTED, OK, UsageError
 from .text import bad, duration_text, paragraph, shortened, table, working
 
@@ -194,6 +195,7 @@ def _tasks(arguments: argparse.Namespace) -> ModelTasks:
             arguments.model,
             arguments.target,
             shapes=shapes_of(arguments.shapes),
+            constants=constants_of(arguments.constants),
             tolerance=arguments.tolerance,
         )
 
@@ -263,7 +265,12 @@ def _text(result: TuneResult, model: ModelTasks, arguments: argparse.Namespace) 
 def _same_arguments(arguments: argparse.Namespace) -> str:
     """The arguments by which another command means the same model and log."""
     given = [arguments.model]
-    for name, values in (("--shapes", arguments.shapes), ("--target", [arguments.target])):
+    options = {
+        "--shapes": arguments.shapes,
+        "--constants": arguments.constants,
+        "--target": [arguments.target],
+    }
+    for name, values in options.items():
         given += [f"{name} {value}" for value in values if value]
     if arguments.tolerance is not None:
         given.append(f"--tolerance {arguments.tolerance:g}")

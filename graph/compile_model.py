@@ -4,12 +4,9 @@ made.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-
-from onnx import ModelProto
 
 from ..driver.backends.table import backend_of
 from ..driver.build_program import build_program
@@ -27,7 +24,7 @@ from ..tir.program.program import Program
 from ..tir.target.target import Target
 from .assumed_sizes import telling_assumed
 from .errors import ModelError
-from .importers.onnx.importer import import_onnx
+from .given_model import imported_graph
 from .ir.ir import Graph
 from .options import BuildOptions
 from .plan.explain import explain
@@ -64,7 +61,7 @@ def compile_model(
     """What `compile` does where no engine is kept; `tell` is called with the name of each stage."""
     tell("import")
     clock = Clock()
-    imported = _imported(model, options)
+    imported = imported_graph(model, options.shapes, options.constants)
     clock.lap("import")
     with telling_assumed(imported.dims):
         return _compiled(imported, target, options, clock, tell)
@@ -110,29 +107,6 @@ def _compiled(
         return _noted(job, made.engine, f"tolerance {options.tolerance:g}: not measured: {without}")
     tell("measure")
     return _within_tolerance(job, made)
-
-
-def _imported(model: object, options: BuildOptions) -> Graph:
-    if isinstance(model, Graph):
-        if options.constants:
-            raise ModelError(
-                f"compile: constants has {list(options.constants)}, and the model is a Graph; "
-                "expected an ONNX model, whose inputs they are.",
-                code="constants-graph",
-            )
-        return model
-    if isinstance(model, str | os.PathLike) and os.fspath(model).endswith((".pt2", ".pt")):
-        kind = f"the file '{os.fspath(model)}'"
-    elif isinstance(model, str | os.PathLike | bytes | ModelProto):
-        return import_onnx(model, shapes=options.shapes, constants=options.constants)
-    else:
-        kind = f"a {type(model).__name__}"
-    raise ModelError(
-        f"compile: the model is {kind}; expected the path or the bytes of an ONNX file, "
-        "or a ModelProto.",
-        code="compile-model",
-        hints=("torch.onnx.export(module, inputs, 'model.onnx') writes such a file.",),
-    )
 
 
 @dataclass(frozen=True, slots=True)

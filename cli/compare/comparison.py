@@ -12,14 +12,13 @@ from ...runtime.engine.engine import Engine
 from ...runtime.machine.host import allowed_cpus
 from ...runtime.machine.timing import sample
 from ...runtime.measure.rounds import Gate, Ratio, Rounds, interleave
-from ...runtime.model.verification import Report, compare_outputs
+from ...runtime.model.verification import SLACK, Report, compare_outputs
 from ...runtime.toolchain.compile import CompileFailed
 from ...runtime.toolchain.compilers import CompilerNotFound
 from ...tir.errors import TilewrightError
 from .peers import Peer, PeerSession, load_peer
 
 OURS = "tilewright"
-SLACK = 10.0  # both systems round, in different orders
 _MOST = 1000  # calls of a system in a round
 
 

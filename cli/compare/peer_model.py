@@ -1,16 +1,18 @@
 """The model for peers: with the sizes of the comparison, and without weights among its inputs.
 
-Dynamic sizes would slow a peer down, so a model with a dynamic size, or with weights that callers
-may replace, is rewritten in memory; peers read all others from their files.
+Dynamic sizes would slow a peer down, so a model with a dynamic size, with weights that callers may
+replace, or with inputs that are constants, is rewritten in memory; peers read all others from their
+files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx
 from onnx import ModelProto
 
+from ...graph.importers.onnx.given import with_constants
 from ...runtime.model.interface import ClosedSpec
 from ...tir.text.size import bytes_text
 from ..errors import UsageError
@@ -19,14 +21,16 @@ _MOST_BYTES = 2**31 - 1  # of a protobuf message
 _WEIGHTS_APART = 4  # the version of the format since which weights need not be inputs
 
 
-def peer_model(path: str, inputs: Sequence[ClosedSpec]) -> str | bytes:
-    """The file, or the bytes of the model with these inputs.
+def peer_model(
+    path: str, inputs: Sequence[ClosedSpec], constants: Mapping[str, object] | None = None
+) -> str | bytes:
+    """The file, or the bytes of the model with these inputs, without those that are constants.
 
     Raises: UsageError for a model that is too large for one message.
     """
-    if _is_closed(onnx.load(path, load_external_data=False)):
+    if not constants and _is_closed(onnx.load(path, load_external_data=False)):
         return path
-    model = onnx.load(path)
+    model = with_constants(onnx.load(path), constants or {})
     _close(model, {spec.name: spec.shape for spec in inputs})
     size = sum(tensor.ByteSize() for tensor in model.graph.initializer)
     if size > _MOST_BYTES:

@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ..arguments import add_compilation, add_json, shapes_of
+from ..constants import constants_of
 from ..errors import MISMATCH, OK, UsageError
 from ..text import WIDTH, bad, good, paragraph, shortened, table, working
 from .arguments import add_action, print_problems
@@ -78,6 +79,7 @@ def _coverage(log: TuningLog, arguments: argparse.Namespace) -> Coverage:
             arguments.model,
             target,
             shapes=shapes_of(arguments.shapes),
+            constants=constants_of(arguments.constants),
             tolerance=arguments.tolerance,
             schedules=log,
         )

@@ -1,5 +1,5 @@
 """Random models in ONNX: operators on values of one shape, whose first two sizes are open, and
-branches and loops within each other.
+branches and loops within each other. Most operators that are read are among them: see drawings/.
 
 Values are bounded, so that none grows over many nodes. Shapes are computed as exporters compute
 them: Shape, Gather, Concat, then Reshape, Slice, Expand. Bodies read the values of all graphs
@@ -8,7 +8,7 @@ around them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from random import Random
@@ -17,15 +17,19 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-Attribute = int | list[int]
+from ..types import Array
+from .drawings.drawing import NodeWriter
+from .drawings.indexed import reduced
+from .drawings.table import DRAWINGS
+
 Ranges = dict[str, tuple[int, int, int]]
-Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 WIDTH = 4
 KINDS = ("sizes", "regions", "both")
 _DEEPEST = 3
 _TRIPS = 3  # of a loop, at most
-_OPSET = 17
+_OPSETS = (17, 18, 21, 23)
+_IR = {17: 8, 18: 8, 21: 10, 23: 11}  # the version of the format that an opset came with
 _FLOAT, _INT64, _BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 
@@ -71,6 +75,7 @@ class _Writer:
     def __init__(self, rng: Random, kind: str) -> None:
         self.rng = rng
         self.kind = kind
+        self.opset = rng.choice(_OPSETS)
         self.is_open = kind != "regions"
         self.shape: tuple[int | str, ...] = ("batch", "seq", WIDTH) if self.is_open else (3, 3, 4)
         self.names = (f"v{n}" for n in count())
@@ -86,8 +91,8 @@ class _Writer:
         weights = [numpy_helper.from_array(array, name) for name, array in self.held.items()]
         outputs = [self.value(name) for name in results]
         graph = helper.make_graph(nodes, "random", given, outputs, weights)
-        imports = [helper.make_opsetid("", _OPSET)]
-        proto = helper.make_model(graph, opset_imports=imports, ir_version=8)
+        imports = [helper.make_opsetid("", self.opset)]
+        proto = helper.make_model(graph, opset_imports=imports, ir_version=_IR[self.opset])
         onnx.checker.check_model(proto)
         ranges = self.ranges() if self.is_open else {}
         return RandomModel(seed, self.kind, proto, ranges)
@@ -110,14 +115,14 @@ class _Writer:
     def scalar(self, name: str, kind: int) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, kind, [])
 
-    def hold(self, array: object, kind: type = np.int64) -> str:
+    def hold(self, array: object, kind: str = "int64") -> str:
         name = f"c{len(self.held)}"
         self.held[name] = np.asarray(array, kind)
         return name
 
     def weight(self, *shape: int) -> str:
         rng = np.random.default_rng(self.rng.randrange(1 << 30))
-        return self.hold(rng.standard_normal(shape) * 0.5, np.float32)
+        return self.hold(rng.standard_normal(shape) * 0.5, "float32")
 
     def some(self, known: Sequence[str]) -> str:
         """A value, one of the last more often."""
@@ -127,7 +132,11 @@ class _Writer:
 
     def nodes(self, known: list[str], depth: int, size: int) -> list[NodeProto]:
         """Some operators, whose results are added to `known`."""
-        kinds: list[Callable[[list[str], int], list[NodeProto]]] = [self.plain, self.wide]
+        kinds: list[Callable[[list[str], int], list[NodeProto]]] = [
+            self.plain,
+            self.wide,
+            *[self.operator] * 4,
+        ]
         if self.kind != "sizes" and depth < _DEEPEST:
             kinds += [self.branch, self.loop, self.scan]
         return [made for _ in range(size) for made in self.rng.choice(kinds)(known, depth)]
@@ -135,7 +144,7 @@ class _Writer:
     def plain(self, known: list[str], depth: int) -> list[NodeProto]:
         """An elementwise operator, or a product with weights."""
         op = self.rng.choice(("Add", "Sub", "Mul", "Max", "Neg", "MatMul", "Where"))
-        nodes = _Nodes(self.names)
+        nodes = NodeWriter(self.names)
         a, b = self.some(known), self.some(known)
         match op:
             case "Neg":
@@ -149,39 +158,51 @@ class _Writer:
         known.append(nodes.add("Tanh", made))
         return nodes.made
 
+    def operator(self, known: list[str], depth: int) -> list[NodeProto]:
+        """Any of the drawings that the opset has."""
+        nodes = NodeWriter(self.names)
+        fitting = [
+            one
+            for one in DRAWINGS
+            if one.since <= self.opset and not (one.is_closed and self.is_open)
+        ]
+        made = self.rng.choice(fitting).write(_Point(self, nodes, known))
+        known.append(nodes.add("Tanh", made))
+        return nodes.made
+
     def wide(self, known: list[str], depth: int) -> list[NodeProto]:
         """What needs the sizes, or joins points along an axis."""
         ways = (self.attend, self.normalise, self.reduce, self.flatten, self.join, self.turn)
-        nodes = _Nodes(self.names)
+        nodes = NodeWriter(self.names)
         made = self.rng.choice((*ways, self.spread))(nodes, known)
         known.append(nodes.add("Tanh", made))
         return nodes.made
 
-    def attend(self, nodes: _Nodes, known: list[str]) -> str:
+    def attend(self, nodes: NodeWriter, known: list[str]) -> str:
         a, b, c = (self.some(known) for _ in range(3))
         scores = nodes.add("MatMul", a, nodes.add("Transpose", b, perm=[0, 2, 1]))
         return nodes.add("MatMul", nodes.add("Softmax", scores, axis=-1), c)
 
-    def normalise(self, nodes: _Nodes, known: list[str]) -> str:
+    def normalise(self, nodes: NodeWriter, known: list[str]) -> str:
         if self.rng.random() < 0.4:
             return nodes.add("Softmax", self.some(known), axis=self.rng.choice((0, 1, 2)))
         scale, bias = self.weight(WIDTH), self.weight(WIDTH)
         return nodes.add("LayerNormalization", self.some(known), scale, bias, axis=-1)
 
-    def reduce(self, nodes: _Nodes, known: list[str]) -> str:
+    def reduce(self, nodes: NodeWriter, known: list[str]) -> str:
         op = self.rng.choice(("ReduceMean", "ReduceMax", "ReduceMin"))
         axes = self.rng.choice(([0], [1], [2], [0, 1], [1, 2]))
         a = self.some(known)
-        return nodes.add("Sub", a, nodes.add(op, a, axes=axes, keepdims=1))
+        return nodes.add("Sub", a, reduced(_Point(self, nodes, known), op, a, axes))
 
-    def flatten(self, nodes: _Nodes, known: list[str]) -> str:
+    def flatten(self, nodes: NodeWriter, known: list[str]) -> str:
         """A product of rows of both axes as one."""
         a = self.some(known)
         rows = nodes.add("Reshape", a, self.hold([-1, WIDTH]))
         made = nodes.add("MatMul", rows, self.weight(WIDTH, WIDTH))
         return nodes.add("Reshape", made, nodes.add("Shape", a))
 
-    def join(self, nodes: _Nodes, known: list[str]) -> str:
+    def join(self, nodes: NodeWriter, known: list[str]) -> str:
         """The last or the first points of two arrays, one behind the other."""
         axis, a = self.rng.choice((0, 1)), self.some(known)
         both = nodes.add("Concat", a, self.some(known), axis=axis)
@@ -194,13 +215,13 @@ class _Writer:
         start, end = self.rng.choice(parts)
         return nodes.add("Slice", both, start, end, self.hold([axis]))
 
-    def turn(self, nodes: _Nodes, known: list[str]) -> str:
+    def turn(self, nodes: NodeWriter, known: list[str]) -> str:
         """Something between two transpositions."""
         turned = nodes.add("Transpose", self.some(known), perm=[1, 0, 2])
         made = nodes.add("Add", turned, self.weight(WIDTH))
         return nodes.add("Transpose", nodes.add("Sigmoid", made), perm=[1, 0, 2])
 
-    def spread(self, nodes: _Nodes, known: list[str]) -> str:
+    def spread(self, nodes: NodeWriter, known: list[str]) -> str:
         """A row for all points, of a part of the shape or of all."""
         a = self.some(known)
         made = nodes.add("Expand", self.weight(1, WIDTH), nodes.add("Shape", a))
@@ -218,10 +239,10 @@ class _Writer:
     def condition(self, known: Sequence[str]) -> tuple[list[NodeProto], str]:
         """A condition: an input, a constant, or computed by the nodes."""
         if self.rng.random() < 0.3:
-            return [], self.rng.choice(("flag", self.hold(self.rng.random() < 0.5, np.bool_)))
-        nodes = _Nodes(self.names)
+            return [], self.rng.choice(("flag", self.hold(self.rng.random() < 0.5, "bool")))
+        nodes = NodeWriter(self.names)
         largest = nodes.add("ReduceMax", self.some(known), keepdims=0)
-        condition = nodes.add("Less", largest, self.hold(0.5, np.float32))
+        condition = nodes.add("Less", largest, self.hold(0.5, "float32"))
         return nodes.made, condition
 
     def branch(self, known: list[str], depth: int) -> list[NodeProto]:
@@ -255,7 +276,7 @@ class _Writer:
         ends = [self.scalar(after, _BOOL), *map(self.value, results)]
         body = helper.make_graph(nodes, after, given, ends)
         trips = "trips" if self.rng.random() < 0.5 else self.hold(self.rng.randint(0, _TRIPS))
-        inputs = [trips, self.hold(True, np.bool_), *(self.some(known) for _ in states)]
+        inputs = [trips, self.hold(True, "bool"), *(self.some(known) for _ in states)]
         names = [next(self.names) for _ in states]
         known += names
         return [helper.make_node("Loop", inputs, names, name=names[0], body=body)]
@@ -264,7 +285,7 @@ class _Writer:
         """A state that meets the rows of an array one by one; what becomes of it is collected."""
         state, row, last, collected = (next(self.names) for _ in range(4))
         nodes, result = self.region([*known, state], depth)
-        inside = _Nodes(self.names)
+        inside = NodeWriter(self.names)
         end = inside.add("Tanh", inside.add("Add", result, row))
         body = helper.make_graph(
             [*nodes, *inside.made],
@@ -276,22 +297,40 @@ class _Writer:
         scan = helper.make_node(
             "Scan", inputs, [last, collected], name=last, body=body, num_scan_inputs=1
         )
-        behind = _Nodes(self.names)
-        mean = behind.add("ReduceMean", collected, axes=[0], keepdims=0)
+        behind = NodeWriter(self.names)
+        mean = reduced(_Point(self, behind, known), "ReduceMean", collected, [0], keepdims=0)
         known.append(behind.add("Tanh", behind.add("Add", mean, last)))
         return [scan, *behind.made]
 
 
-class _Nodes:
-    """Nodes that are being written, each with one result of its own name."""
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """Where a node of a model is drawn: what is known there."""
 
-    def __init__(self, names: Iterator[str]) -> None:
-        self.names = names
-        self.made: list[NodeProto] = []
+    writer: _Writer
+    nodes: NodeWriter
+    known: Sequence[str]
 
-    def add(self, op: str, *inputs: str, **attributes: Attribute) -> str:
-        name = next(self.names)
-        node = helper.make_node(op, list(inputs), [name])
-        node.attribute.extend(helper.make_attribute(k, v) for k, v in attributes.items())
-        self.made.append(node)
-        return name
+    @property
+    def rng(self) -> Random:
+        return self.writer.rng
+
+    @property
+    def opset(self) -> int:
+        return self.writer.opset
+
+    @property
+    def width(self) -> int:
+        return WIDTH
+
+    def value(self) -> str:
+        return self.writer.some(self.known)
+
+    def exact(self) -> str:
+        return self.rng.choice(("x", "w"))
+
+    def hold(self, array: object, kind: str = "int64") -> str:
+        return self.writer.hold(array, kind)
+
+    def weight(self, *shape: int) -> str:
+        return self.writer.weight(*shape)

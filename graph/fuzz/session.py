@@ -29,7 +29,9 @@ class FailedModel:
 
 @dataclass(slots=True)
 class ModelSummary:
-    """What a run saw. kinds: models of each kind."""
+    """What a run saw. kinds: models of each kind. beside: how many onnxruntime ran, too, did not
+    run, or deviates in as is known; none where it is not installed.
+    """
 
     seed: int
     seconds: float = 0.0
@@ -37,6 +39,7 @@ class ModelSummary:
     kernels: int = 0
     interrupted: bool = False
     kinds: Counter[str] = field(default_factory=Counter)
+    beside: Counter[str] = field(default_factory=Counter)
     failures: list[FailedModel] = field(default_factory=list)
 
 
@@ -77,6 +80,8 @@ def _count(summary: ModelSummary, seed: int, entry: Entry, corpus: Path | None) 
     summary.kinds[model.kind] += 1
     summary.kernels += int(str(entry.get("kernels", 0)))
     if not entry["failure"]:
+        if beside := str(entry.get("beside", "")):
+            summary.beside[beside.partition(":")[0]] += 1
         return
     path = None
     if corpus is not None:

@@ -2,7 +2,8 @@
 tilewright.graph.fuzz.worker`.
 
 Compiled code that is wrong may crash or hang; then only this process is lost. A request is
-{"seed": ..., "target": ...}; the answer is a list of one entry.
+{"seed": ..., "target": ...}; the answer is a list of one entry. Where onnxruntime is installed, its
+values are compared, too: with the bounds of `tw.verify_model`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,24 @@ from __future__ import annotations
 import json
 import sys
 from random import Random
+from typing import Any
 
 import numpy as np
+from onnx import ModelProto
 
+from ...runtime.engine.engine import Engine
 from ...tir.errors import TilewrightError
 from ..compile import compile
 from ..importers.onnx.importer import import_onnx
 from ..reference.reference import evaluate
+from ..types import Array
+from ..verification.differences import ValueBound
+from ..verification.setting import compared_outputs
+from ..verification.systems import SYSTEMS, ModelRun, SystemFailed, has_onnxruntime
+from .known_deviations import deviations_in
 from .random_model import RandomModel, random_model
 
+SYSTEM = "onnxruntime"
 CHOICES = 3  # of sizes and data, for each model
 _RTOL, _ATOL = 1e-3, 1e-4  # values are bounded by one, and sums are short
 
@@ -38,7 +48,7 @@ def answer(seed: int, target: str | None) -> Entry:
     supported, so that a refusal is a failure.
     """
     model = random_model(seed)
-    entry: Entry = {"kind": model.kind, "kernels": 0, "failure": ""}
+    entry: Entry = {"kind": model.kind, "kernels": 0, "failure": "", "beside": ""}
     try:
         return entry | examine(model, target)
     except TilewrightError as error:
@@ -55,6 +65,7 @@ def examine(model: RandomModel, target: str | None) -> Entry:
     unproved = [k.name for k in engine.explain().kernels if not k.proof.startswith("proved")]
     if unproved:
         return {"failure": f"not proved: {', '.join(unproved)}"}
+    beside = _Beside(model.proto)
     rng = Random(model.seed)
     for choice in range(CHOICES):
         sizes = model.sizes(rng)
@@ -72,7 +83,40 @@ def examine(model: RandomModel, target: str | None) -> Entry:
         other = [name for name in found if found[name].tobytes() != again[name].tobytes()]
         if other:
             return {"failure": f"{other} at {sizes}: other bits on 3 threads than on 1"}
-    return {"kernels": len(engine.explain().kernels)}
+        off = beside.difference(engine, given, str(sizes))
+        if off:
+            return {"failure": off}
+    return {"kernels": len(engine.explain().kernels), "beside": beside.outcome}
+
+
+class _Beside:
+    """The same model in onnxruntime. outcome: "compared", "not run: " and why, "known: " and in
+    what it is known to deviate; empty where it is not installed.
+    """
+
+    def __init__(self, proto: ModelProto) -> None:
+        self.proto = proto
+        self.outcome = "compared" if has_onnxruntime() else ""
+        self.run: ModelRun | None = None
+
+    def difference(self, engine: Engine[Any], given: dict[str, Array], sizes: str) -> str:
+        """How an output differs; empty where none does, or nothing is compared."""
+        if self.outcome != "compared":
+            return ""
+        try:
+            self.run = self.run or SYSTEMS[SYSTEM].load(self.proto)
+            found = list(compared_outputs(engine, self.run, given, ValueBound(), f"at {sizes}"))
+        except SystemFailed as error:
+            self.outcome = f"not run: {error.message}"
+            return ""
+        off = next((one for one in found if not one.is_equal), None)
+        if off is None:
+            return ""
+        known = deviations_in(self.proto)
+        if known:
+            self.outcome = f"known: {', '.join(one.operator for one in known)}"
+            return ""
+        return f"onnxruntime differs: {off}"
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class ArgReduction(Operator):
         (x,) = tensors
         (result,) = self.infer((tensor_type(x),))
         size, behind = shape_of(x)[self.axis], self.axis + self.keepdims
-        end, r = axis_of(size - 1), te.reduce_axis(size, name="r")
+        end, r = axis_of(size) - 1, te.reduce_axis(size, name="r")
 
         def element(*i: Expr) -> Expr:
             here = end - r if self.last else r

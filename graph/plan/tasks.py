@@ -13,10 +13,11 @@ from ...schedule.source import ScheduleSource
 from ...tir.func import PrimFunc
 from ...tir.target.target import Target
 from ...tir.text.html import html_table
-from ..importers.onnx.importer import Source, import_onnx
+from ..given_model import imported_graph
+from ..importers.onnx.importer import Source
 from ..importers.onnx.symbols import Shapes
 from ..ir.ir import Graph
-from ..options import check_tolerance
+from ..options import check_constants, check_tolerance
 from ..passes.pipeline import optimise
 from .choose import choose
 from .flatten import flatten
@@ -82,16 +83,17 @@ def tasks(
     target: Target | str | None = None,
     *,
     shapes: Shapes | None = None,
+    constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
 ) -> Tasks:
     """The functions of all alternatives, each once, with the number of places in the model that it
     could serve.
 
-    model: a path, bytes, a ModelProto or a Graph; shapes: sizes that it leaves open. target: this
-    machine's CPU by default. tolerance: as `compile` has it.
+    model: a path, bytes, a ModelProto or a Graph. target: this machine's CPU by default. shapes,
+    constants, tolerance: as `compile` has them.
     Raises: ModelError, TargetError.
     """
-    found = model_tasks(model, target, shapes=shapes, tolerance=tolerance)
+    found = model_tasks(model, target, shapes=shapes, constants=constants, tolerance=tolerance)
     return Tasks((task.func, task.places) for task in found.tasks)
 
 
@@ -100,14 +102,16 @@ def model_tasks(
     target: Target | str | None = None,
     *,
     shapes: Shapes | None = None,
+    constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
 ) -> ModelTasks:
     """The same functions with the nodes of the model, and which of them are alternatives.
 
     Raises: ModelError, TargetError.
     """
+    check_constants(constants)
     check_tolerance(tolerance, strict=False)
-    optimised, _ = optimise(_imported(model, shapes), check=False)
+    optimised, _ = optimise(imported_graph(model, shapes, constants), check=False)
     graph = flatten(optimised).graph
     found: dict[str, ModelTask] = {}
     pricer = Pricer(resolve_target(target), tolerance=tolerance)
@@ -131,6 +135,7 @@ def taken(
     target: Target | str | None = None,
     *,
     shapes: Shapes | None = None,
+    constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
     schedules: ScheduleSource | None = None,
 ) -> list[tuple[PrimFunc, int]]:
@@ -140,9 +145,10 @@ def taken(
     schedules: whose times decide between alternatives. All else is as `tasks` has it.
     Raises: ModelError, TargetError.
     """
+    check_constants(constants)
     check_tolerance(tolerance, strict=False)
     planned = plan_model(
-        _imported(model, shapes),
+        imported_graph(model, shapes, constants),
         resolve_target(target),
         schedules,
         check=False,
@@ -151,7 +157,3 @@ def taken(
     program = planned.lowered.program
     places = Counter(launch.function for launch in program.launches)
     return [(func, places[func.name]) for func in program.functions]
-
-
-def _imported(model: Source | Graph, shapes: Shapes | None) -> Graph:
-    return model if isinstance(model, Graph) else import_onnx(model, shapes=shapes)

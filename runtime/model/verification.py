@@ -29,6 +29,7 @@ from .interface import ClosedSpec
 # of it; of 32 and 64, where sums are: NumPy adds in pairs, a kernel up to 4,096 terms one by one.
 # 20 times as far off was seen, of a mean of 6,480 numbers that nearly cancel.
 GROWTH, GROWTH_OF_SUMS = 8.0, 32.0
+SLACK = 10.0  # times RELATIVE, between two systems: both round, in different orders
 # of the largest magnitude of the reference; the types that are only stored: two last places
 RELATIVE = {
     "float32": 1e-5,

@@ -124,7 +124,7 @@ def test_models_that_fail_are_listed(tilewright: Command, monkeypatch: pytest.Mo
             return "crashed: SIGSEGV"
         if request["seed"] == 5_000_002:
             raise KeyboardInterrupt
-        return [{"kind": "sizes", "kernels": 2, "failure": ""}]
+        return [{"kind": "sizes", "kernels": 2, "failure": "", "beside": "not run: no Max"}]
 
     monkeypatch.setattr(FuzzWorker, "ask", ask)
     done = tilewright("fuzz", "--models", "--seed", "5")
@@ -133,11 +133,12 @@ def test_models_that_fail_are_listed(tilewright: Command, monkeypatch: pytest.Mo
     nodes = f"{len(failed.proto.graph.node)} nodes"
     said = " ".join(done.out.split())
     assert "models 2 in 0 s, seed 5, interrupted: " in said
-    assert "kernels 2, all proved failures" in said
+    assert "kernels 2, all proved beside onnxruntime: 1 not run failures" in said
     assert f"model 5000001 ({failed.kind}, {nodes}): the worker crashed: SIGSEGV" in said
     assert "--corpus FOLDER keeps it" in said
     told = json.loads(tilewright("fuzz", "--models", "--seed", "5", "--json").out)
     assert told["failures"][0]["seed"] == 5_000_001
+    assert told["onnxruntime"] == {"not run": 1}
 
 
 def test_models_are_always_compiled(tilewright: Command) -> None:

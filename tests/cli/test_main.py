@@ -25,7 +25,20 @@ from tilewright.tir.errors import InternalError, TilewrightError
 
 from .conftest import Command
 
-NAMES = ("demo", "run", "bench", "compile", "export-c", "explain", "tune", "log", "fuzz", "doctor")
+NAMES = (
+    "demo",
+    "run",
+    "verify",
+    "reduce",
+    "bench",
+    "compile",
+    "export-c",
+    "explain",
+    "tune",
+    "log",
+    "fuzz",
+    "doctor",
+)
 
 
 def steady(text: str) -> str:

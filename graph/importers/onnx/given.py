@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from onnx import ModelProto, numpy_helper
 
 from ....tir.dtype import NAMES
 from ....tir.errors import known_names
 from ...errors import ModelError
 from ...types import Array, SymbolicSize, numpy_type, owned
-from .symbols import Declared
+from .symbols import Declared, declared_input
 
 
 def given_constants(
@@ -25,6 +26,20 @@ def given_constants(
                 code="constants-name",
             )
     return {name: _fitting(known[name], value) for name, value in (given or {}).items()}
+
+
+def with_constants(model: ModelProto, given: Mapping[str, object]) -> ModelProto:
+    """A copy of a model whose inputs of these names are initialisers. Raises: ModelError."""
+    made = ModelProto()
+    made.CopyFrom(model)
+    weights = {tensor.name for tensor in made.graph.initializer}
+    inputs = [item for item in made.graph.input if item.name not in weights]
+    arrays = given_constants([declared_input(item) for item in inputs], given)
+    kept = [item for item in made.graph.input if item.name not in arrays]
+    del made.graph.input[:]
+    made.graph.input.extend(kept)
+    made.graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in arrays.items())
+    return made
 
 
 def _fitting(item: Declared, value: object) -> Array:

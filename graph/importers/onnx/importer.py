@@ -57,12 +57,15 @@ def import_onnx(
     cannot import, ModelError for everything else that is wrong with the model.
     """
     bounds = limits or ImportLimits()
-    proto, folder = _parsed(model, bounds)
+    proto, folder = parsed_model(model, bounds)
     return _import_model(proto, TensorReader(folder, bounds), shapes, constants)
 
 
-def _parsed(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path | None]:
-    """The model and the folder that its external data may lie in."""
+def parsed_model(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path | None]:
+    """The model and the folder that its external data may lie in.
+
+    Raises: ModelFileError, ModelError.
+    """
     folder = None
     named = "the bytes"
     if isinstance(model, ModelProto):
@@ -276,4 +279,4 @@ def _texts(graph: GraphProto) -> Iterator[str]:
             yield from (dim.dim_param for dim in item.type.tensor_type.shape.dim)
 
 
-__all__ = ["ImportLimits", "import_onnx"]
+__all__ = ["ImportLimits", "import_onnx", "parsed_model"]

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import onnx
 import pytest
-from onnx.reference import ReferenceEvaluator
 
 from tilewright.driver.fuzz.session import FuzzWorker
-from tilewright.graph.fuzz import session, worker
+from tilewright.graph.fuzz import known_deviations, session, worker
+from tilewright.graph.fuzz.known_deviations import KnownDeviation
 from tilewright.graph.fuzz.random_model import KINDS, random_model
 from tilewright.graph.fuzz.session import ModelSummary, fuzz_models
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.reference.reference import evaluate
+from tilewright.graph.verification.systems import SYSTEMS, ModelRun, OtherSystem, SystemFailed
 from tilewright.runtime.arrays import Array
 from tilewright.runtime.engine.engine import Engine
 
@@ -52,8 +55,8 @@ def test_a_model_means_what_onnx_says(kind: str, seed: int) -> None:
         assert low <= usual <= high
         assert low <= sizes[name] <= high
     graph = import_onnx(model.proto, shapes=dict(model.ranges) or None)
-    names = [item.name for item in model.proto.graph.output]
-    expected = dict(zip(names, ReferenceEvaluator(model.proto).run(None, given), strict=True))
+    pytest.importorskip("onnxruntime", reason="the comparison with ONNX Runtime needs it")
+    expected = SYSTEMS["onnxruntime"].load(model.proto)(given)
     for name, array in evaluate(graph, given).items():
         assert array.shape == expected[name].shape
         assert array == pytest.approx(expected[name], abs=1e-4)
@@ -77,6 +80,40 @@ def test_what_is_off_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Engine, "run", off)
     assert "is off by 1" in str(worker.answer(0, "c:scalar")["failure"])
+
+
+def other_system(offset: float = 0.0, reason: str = "") -> OtherSystem:
+    """The reference, off by so much; reason: why it does not run."""
+
+    def load(model: onnx.ModelProto) -> ModelRun:
+        def run(given: Mapping[str, Array]) -> dict[str, Array]:
+            if reason:
+                raise SystemFailed(reason, code="verify-system-fails")
+            graph = import_onnx(model, shapes=dict(random_model(4).ranges) or None)
+            found = evaluate(graph, given, dtype=None)
+            return {name: (array + offset).astype(array.dtype) for name, array in found.items()}
+
+        return run
+
+    return SimpleNamespace(name="onnxruntime", title="onnxruntime 0", load=load)
+
+
+@pytest.mark.needs_cc
+def test_what_onnxruntime_says_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "has_onnxruntime", lambda: True)
+    monkeypatch.setitem(SYSTEMS, "onnxruntime", other_system())
+    assert worker.answer(4, "c:scalar")["beside"] == "compared"
+    monkeypatch.setitem(SYSTEMS, "onnxruntime", other_system(reason="no such operator"))
+    assert worker.answer(4, "c:scalar")["beside"] == "not run: no such operator"
+    monkeypatch.setitem(SYSTEMS, "onnxruntime", other_system(offset=0.5))
+    assert "onnxruntime differs: " in str(worker.answer(4, "c:scalar")["failure"])
+    node = random_model(4).proto.graph.node[-1]
+    known = KnownDeviation(node.op_type, "it is off by one half")
+    monkeypatch.setattr(known_deviations, "KNOWN", (known,))
+    found = worker.answer(4, "c:scalar")
+    assert (found["failure"], found["beside"]) == ("", f"known: {node.op_type}")
+    monkeypatch.setattr(worker, "has_onnxruntime", lambda: False)
+    assert worker.answer(4, "c:scalar")["beside"] == ""
 
 
 def test_a_worker_answers_in_json() -> None:

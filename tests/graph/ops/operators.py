@@ -130,6 +130,7 @@ def _others() -> tuple[Sample, ...]:
     found: list[tuple[Operator, tuple[Array, ...]]] = [
         (ArgMax(1), (x,)),
         (ArgMin(2, False), (x,)),
+        (ArgMax(1, last=True), (x,)),
         (TopK(1, 2), (x,)),
         (DynamicQuantizeLinear(), (x,)),
         (Attention(2, 0.5), tuple(numbers(1, n, 2, 4) / 10 for n in (3, 5, 5))),

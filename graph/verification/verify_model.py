@@ -1,0 +1,134 @@
+"""tw.verify_model: run a model here and in another system, and compare what comes out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from onnx import ModelProto
+
+from ...runtime.arrays import Array
+from ...runtime.engine.engine import Engine
+from ...schedule.source import ScheduleSource
+from ...tir.target.target import Target
+from ...tir.text.display import printable
+from ..options import Shapes
+from .differences import ValueBound, ValueDifference
+from .first_difference import FirstDifference, InnerComparison, compare_inside
+from .setting import EngineSetting, compared_outputs, read_model
+from .systems import ModelRun, system_named
+
+SEEDS = 3  # of random inputs, where nobody says
+
+Progress = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReport:
+    """How a model compares with another system; true where nothing differs.
+
+    system: with its version. outputs: each output on the inputs on which it is furthest off. runs:
+    on how many inputs. inside: what became of the values within; None where nobody asked.
+    """
+
+    model: str
+    system: str
+    target: str
+    outputs: tuple[ValueDifference, ...]
+    runs: int
+    inside: InnerComparison | None = None
+
+    def __bool__(self) -> bool:
+        return all(one.is_equal for one in self.outputs) and not (self.inside and self.inside.first)
+
+    @property
+    def first(self) -> FirstDifference | None:
+        """The first node whose value differs, where the values within were compared."""
+        return self.inside.first if self.inside else None
+
+    def __str__(self) -> str:
+        word = "equal within bounds" if self else "different"
+        head = f"{self.model}, {self.target}, and {self.system}: {word}"
+        lines = [*map(str, self.outputs), *(str(self.inside).splitlines() if self.inside else ())]
+        return "\n".join([printable(head), *(f"  {line}" for line in lines)])
+
+    __repr__ = __str__
+
+
+def verify_model(
+    model: str | os.PathLike[str] | bytes | ModelProto,
+    *,
+    against: Literal["onnxruntime", "reference"] = "onnxruntime",
+    engine: Engine[Any] | None = None,
+    target: Target | str | None = None,
+    shapes: Shapes | None = None,
+    constants: Mapping[str, object] | None = None,
+    inputs: Mapping[str, Array] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+    seeds: int = SEEDS,
+    atol: float | None = None,
+    rtol: float | None = None,
+    tolerance: float | None = None,
+    schedules: ScheduleSource | None = None,
+    intermediates: bool = False,
+    progress: Progress | None = None,
+) -> ModelReport:
+    """Run a model here and in another system on the same inputs, and compare all outputs.
+
+    against: "onnxruntime", or "reference", the evaluator of the onnx package. engine: an engine of
+    the model; by default one is compiled: target, shapes, constants, tolerance, schedules are as
+    `compile` has them. inputs: by default random ones, as `Engine.random_inputs` draws them, of so
+    many `seeds` from `seed` on, at `sizes`. An output is equal where it is off by at most 10 times
+    the share of its largest magnitude that `Engine.verify` allows (of float32 1e-4), or the
+    tolerance, or what the model's own rounding explains; integers are the same. atol, rtol: |ours -
+    theirs| <= atol + rtol * |theirs| instead. intermediates: compare the values within, too, and
+    name the first node that differs.
+    Raises: what `compile` raises; UnknownSystem, SystemMissing, SystemFailed; ArgumentValueError.
+    """
+    system, tell = system_named(against), progress or _silent
+    proto = read_model(model, constants)
+    setting = EngineSetting(target, shapes, ValueBound(atol, rtol, tolerance), schedules)
+    if engine is None:
+        tell("compiling")
+        engine = setting.compiled(proto if constants else model, verify="all", cache=True)
+    elif tolerance is None:
+        accepted = engine.explain().tolerance
+        setting = replace(setting, bound=replace(setting.bound, tolerance=accepted))
+    tell(f"running {system.name}")
+    run = system.load(proto)
+    if inputs is not None:
+        drawn = {"on the inputs": dict(inputs)}
+    else:
+        numbers = range(seed, seed + seeds)
+        drawn = {f"seed {n}": engine.random_inputs(n, sizes=sizes) for n in numbers}
+    report = ModelReport(
+        engine.name,
+        system.title,
+        str(engine.parts.artifact.target),
+        _worst(engine, run, drawn, setting.bound),
+        len(drawn),
+    )
+    if not intermediates:
+        return report
+    furthest = max(report.outputs, key=lambda one: one.share)
+    inside = compare_inside(proto, system, setting, drawn[furthest.at], furthest, tell)
+    return replace(report, inside=inside)
+
+
+def _worst(
+    engine: Engine[Any], run: ModelRun, drawn: Mapping[str, Mapping[str, Array]], bound: ValueBound
+) -> tuple[ValueDifference, ...]:
+    """Each output on the inputs on which it is furthest off."""
+    worst: dict[str, ValueDifference] = {}
+    for at, given in drawn.items():
+        for one in compared_outputs(engine, run, given, bound, at):
+            if one.name not in worst or one.share > worst[one.name].share:
+                worst[one.name] = one
+    return tuple(worst.values())
+
+
+def _silent(stage: str) -> None:
+    """Discard a progress message."""
