@@ -21,21 +21,20 @@ _POOLING = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads"
 
 def _quantize(node: NodeReader) -> Result:
     dtype = node.type(2).dtype if node.has(2) else "uint8"
-    axis = node.integer("axis") if node.given("axis") else None
+    axis = node.integer("axis", 1)
     y = levels(node, node.value(0), node.value(1), _given(node, 2), dtype, axis)
     return movement.Identity(), (y,)
 
 
 def _dequantize(node: NodeReader) -> Result:
-    axis = node.integer("axis") if node.given("axis") else None
-    return movement.Identity(), (_real(node, 0, axis),)
+    return movement.Identity(), (_real(node, 0, node.integer("axis", 1)),)
 
 
 def _given(node: NodeReader, position: int) -> str:
     return node.value(position) if node.has(position) else ""
 
 
-def _real(node: NodeReader, position: int, axis: int | None = None) -> str:
+def _real(node: NodeReader, position: int, axis: int = 1) -> str:
     """An input, its scale and zero behind it, as a floating-point number."""
     scale, zero = node.value(position + 1), _given(node, position + 2)
     return real(node, node.value(position), scale, zero, axis)

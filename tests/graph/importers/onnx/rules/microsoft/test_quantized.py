@@ -138,8 +138,9 @@ def test_levels_that_do_not_fit_are_refused() -> None:
     x = random(1, 2, 3)
     node = Contributed("QuantizeLinear", (x, real(0.7, 0.5), level(5, 6)), {"axis": 1})
     assert refusal(node) == (
-        "ModelError: model: node 'node0' (QuantizeLinear) has scales or zero points float32[2] for "
-        "float32[2, 3]; expected one, or one for each element of an axis. [onnx-levels]"
+        "ModelError: model: node 'node0' (QuantizeLinear) has float32[2] for float32[2, 3] along "
+        "axis 1; expected one number, one for each element of the axis, or one for each block. "
+        "[onnx-quantized-shape]"
     )
     part = Contributed("QLinearConcat", (real(0.04), level(9), x), {"axis": 1})
     assert refusal(part) == (
