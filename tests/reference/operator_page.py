@@ -23,20 +23,28 @@ Axes, shapes, pads and the like must be constants of the model, follow from shap
 in [onnx_expected.txt](../../tests/graph/onnx_expected.txt). This page is generated:
 [how](README.md).
 """
+CONTRIBUTED = """\
+ONNX has no schemas of onnxruntime's own operators. These are read, and held against onnxruntime in
+`tests/graph/importers/onnx/rules/microsoft`:"""
 NAMES = {"": "ai.onnx"}
 FAMILIES = ("int", "uint", "float")
 ORDINARY = ("8", "16", "32", "64")
 
 
-def operator_page(onnx: str, found: Mapping[str, Mapping[str, Sequence[Version]]]) -> str:
-    """The Markdown of the page. found: by domain, the versions of its operators."""
+def operator_page(
+    onnx: str, found: Mapping[str, Mapping[str, Sequence[Version]]], contributed: Iterable[str]
+) -> str:
+    """The Markdown of the page. found: by domain, the versions of its operators; contributed: the
+    operators of com.microsoft.
+    """
     lines = [HEAD.format(onnx=onnx)]
     for domain, operators in found.items():
         lines += [f"## {NAMES.get(domain, domain)}", ""]
         lines += ["| operator | versions | element types | refused |", "|---|---|---|---|"]
         lines += [line for name, of in operators.items() for line in operator_lines(name, of)]
         lines.append("")
-    return "\n".join(lines)
+    names = ", ".join(f"`{name}`" for name in sorted(contributed))
+    return "\n".join([*lines, "## com.microsoft", "", CONTRIBUTED, "", f"{names}.", ""])
 
 
 def operator_lines(name: str, versions: Iterable[Version]) -> list[str]:

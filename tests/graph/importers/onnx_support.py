@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx.defs import OpSchema
 
 from tilewright.graph.errors import ModelError, UnsupportedOperator
@@ -132,7 +132,7 @@ def find_support(version: Version) -> Support:
     """What is read of a version."""
     found = fitting(version)
     if not found:
-        return _unprobed(version.schema)
+        return _unprobed(version)
     read: dict[str, tuple[str, ...]] = {}
     refused: dict[str, dict[str, str]] = {}
     for variable, types in allowed(version.schema).items():
@@ -190,14 +190,29 @@ def read_probe(probe: Probe, version: Version) -> tuple[Graph | None, str]:
             return None, re.sub(r"'[^']*'", "'...'", str(error).partition("\n")[0])
 
 
-def _unprobed(schema: OpSchema) -> Support:
-    """Of a version that no probe fits: what the rules say."""
+def _unprobed(version: Version) -> Support:
+    """Of a version that no probe fits: what the rules say, and what a node without attributes is
+    refused for.
+    """
+    schema = version.schema
     rule = RULES.get(rule_name(NodeProto(op_type=schema.name, domain=schema.domain)))
     if rule is None:
         has_body = schema.has_function or schema.has_context_dependent_function
         return Support({}, {}, "" if has_body else "there is no such core operator")
-    known = schema.since_version in rule.versions
-    return Support({}, {}, "" if known else "this version is not known")
+    if schema.since_version not in rule.versions:
+        return Support({}, {}, "this version is not known")
+    names = [f"x{n}" for n in range(schema.min_input)]
+    node = helper.make_node(schema.name, names, ["y"], domain=schema.domain)
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in names]
+    graph = helper.make_graph([node], "bare", inputs, [ValueInfoProto(name="y")])
+    opsets = [helper.make_opsetid(schema.domain, version.last)]
+    try:
+        import_onnx(helper.make_model(graph, opset_imports=opsets, ir_version=10))
+    except UnsupportedOperator as error:
+        return Support({}, {}, reason(error))
+    except ModelError:
+        pass  # it lacks what the rule asks for
+    return Support({}, {})
 
 
 def _fits(node: NodeProto, schema: OpSchema) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import onnx
@@ -9,6 +10,7 @@ import pytest
 
 from tests.reference.operator_page import operator_lines, operator_page
 from tilewright.graph.compile import compile
+from tilewright.graph.importers.onnx.rules.table import RULES
 
 from .onnx_support import Version, allowed, fitting, typed, versions
 
@@ -18,6 +20,9 @@ PARTS = 32
 OPERATORS: list[tuple[str, list[Version]]] = [
     (name, of) for domain in DOMAINS for name, of in versions(domain).items()
 ]
+
+
+CONTRIBUTED = [name.rpartition(".")[2] for name in RULES if name.startswith("com.microsoft.")]
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +35,14 @@ def page(root: Path) -> str:
 
 @pytest.mark.skipif("not config.getoption('--update-golden')", reason="writes the page")
 def test_the_page_is_written(root: Path) -> None:
-    text = operator_page(onnx.__version__, {domain: versions(domain) for domain in DOMAINS})
+    found = {domain: versions(domain) for domain in DOMAINS}
+    text = operator_page(onnx.__version__, found, CONTRIBUTED)
     (root / PAGE).write_text(text, encoding="utf-8")
+
+
+def test_the_page_names_what_onnxruntime_contributes(page: str) -> None:
+    _, _, text = page.partition("## com.microsoft")
+    assert re.findall(r"`(\w+)`", text.partition(":")[2]) == sorted(CONTRIBUTED)
 
 
 @pytest.mark.sampled(16)
