@@ -80,6 +80,7 @@ from .functions import (
     square,
     tan,
     tanh,
+    threefry,
     trunc,
 )
 from .nests import assemble
@@ -172,6 +173,7 @@ __all__ = [
     "sum",
     "tan",
     "tanh",
+    "threefry",
     "trunc",
 ]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....tir.sizes import AnySize, at_most, greatest, largest, least
+from ....ir.draws import drawing_nodes
 from ....ir.ir import Graph, GraphNode, RegionOperator, make_graph
 from ....ops.arithmetic import Min
 from ....ops.movement import Identity, Reshape, Transpose
 from ....regions.branch import IfElse
 from ....regions.loop import ITERATION, Loop
-from ....types import Splat, TensorType, array_of, inverse
+from ....types import Constant, Splat, TensorType, array_of, inverse
 from ..node import NodeReader, NotSupported, Region, node_name
 from .collected import collecting, cut
 from .data_sizes import stated_bounds
@@ -50,7 +51,7 @@ def _loop(node: NodeReader) -> Result:
     carried = tuple(node.value(n) for n in range(2, len(node.inputs)))
     types = tuple(node.builder.types[value] for value in carried)
     # where an iteration runs, its condition was true
-    region = node.region("body", (ITERATION, _TRUE, *types))
+    region = _body(node, (ITERATION, _TRUE, *types))
     body, inputs = region.graph, list[str]()
     count = _known_count(node)
     counted = node.has(0) and count is None
@@ -86,6 +87,17 @@ def _loop(node: NodeReader) -> Result:
         collected=(False,) * scans,
     )
     return _defined(node, op, (*inputs, *carried, *region.captured), len(made))
+
+
+def _body(node: NodeReader, given: Sequence[TensorType | Constant]) -> Region:
+    """The graph of each iteration. given: what its inputs are."""
+    region = node.region("body", given)
+    if drawing_nodes(region.graph):
+        raise NotSupported(
+            "its iterations would all draw the same random numbers; expected what they draw as an "
+            "input of the loop"
+        )
+    return region
 
 
 def _collecting(
@@ -174,7 +186,7 @@ def _scan(node: NodeReader) -> Result:
             f"it scans arrays of {sorted(lengths, key=str)} rows; expected as many of each"
         )
     rows = [TensorType(types[v].dtype, types[v].shape[1:]) for v in arrays]
-    region = node.region("body", (*(types[value] for value in carried), *rows))
+    region = _body(node, (*(types[value] for value in carried), *rows))
     body = region.graph
     collected = len(body.outputs) - states
     if collected < 0:

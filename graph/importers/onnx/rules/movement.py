@@ -15,12 +15,6 @@ from .slicing import distinct_axes
 from .variadic import concat
 
 
-def _dropout(node: NodeReader) -> Result:
-    if node.has(2) and bool(node.constant(2, 1).any()):
-        raise NotSupported("training_mode is true")
-    return movement.Identity(), node.inputs[:1]
-
-
 def _reshaped(node: NodeReader, shape: Shape) -> Result:
     return movement.Reshape(shape), node.inputs[:1]
 
@@ -161,7 +155,6 @@ RULES: dict[str, ImportRule] = {
     "CumProd": ImportRule((26,), ("exclusive", "reverse"), _running(triangle.CumProd)),
     "CumSum": ImportRule((11, 14), ("exclusive", "reverse"), _running(triangle.CumSum)),
     "DepthToSpace": ImportRule((1, 11, 13, 28), ("blocksize", "mode"), _depth_to_space),
-    "Dropout": ImportRule((7, 10, 12, 13, 22), ("ratio", "seed"), _dropout),
     "Expand": ImportRule((8, 13), (), _expand),
     "Flatten": ImportRule((1, 9, 11, *MOVES), ("axis",), _flatten),
     "Identity": ImportRule((1, 14, 16, 19, *MOVES), (), plain(movement.Identity())),
