@@ -272,16 +272,15 @@ def test_a_loop_that_draws_is_refused() -> None:
     assert "its iterations would all draw the same random numbers" in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("made", "problem"),
-    [
-        (node("RandomNormal", "", "y", shape=[2], dtype=TensorProto.BFLOAT16), "it draws bfloat16"),
-        (node("RandomNormalLike", "x", "y"), "it draws int32; known are float16, float32, float64"),
-        (node("RandomUniform", "", "y", shape=[-2]), "[onnx-random-shape]"),
-        (node("Multinomial", "x", "y"), "[onnx-multinomial]"),
-    ],
-)
-def test_others_are_refused(made: onnx.NodeProto, problem: str) -> None:
-    with pytest.raises(ModelError) as refused:
-        import_onnx(model(made, x=np.zeros(3, np.int32)))
-    assert problem in str(refused.value)
+def test_others_are_refused(golden: Callable[[str, str], None]) -> None:
+    texts = []
+    for made in (
+        node("RandomNormal", "", "y", shape=[2], dtype=TensorProto.BFLOAT16),
+        node("RandomNormalLike", "x", "y"),
+        node("RandomUniform", "", "y", shape=[-2]),
+        node("Multinomial", "x", "y"),
+    ):
+        with pytest.raises(ModelError) as refused:
+            import_onnx(model(made, x=np.zeros(3, np.int32)))
+        texts.append(str(refused.value))
+    golden("errors/onnx_random.txt", "\n\n".join(texts))
