@@ -233,8 +233,11 @@ def test_what_an_operator_cannot_say_is_refused_with_its_reason() -> None:
     for reason, one in cases.items():
         text = refusal(model_of(one, constants=(vector,), opset=7), UnsupportedOperator)
         assert reason in text
-    norm = model_of(node("BatchNormalization", "x v v v v", training_mode=1), constants=(vector,))
-    assert "training_mode is 1" in refusal(norm, UnsupportedOperator)
+    norm = node("BatchNormalization", "x v v v v")
+    norm.output.append("mean")
+    read = model_of(norm, constants=(vector,), outputs=("y", "mean"))
+    reason = "its output 'mean' is used, which training_mode 1 alone gives"
+    assert reason in refusal(read, UnsupportedOperator)
 
 
 def test_a_version_that_nobody_has_read_yet_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
