@@ -41,6 +41,7 @@ from .elements import (
     maximum,
     minimum,
     ne,
+    reinterpret,
     select,
 )
 from .externs import check_symbols, extern
@@ -158,6 +159,7 @@ __all__ = [
     "prod",
     "reciprocal",
     "reduce_axis",
+    "reinterpret",
     "relu",
     "round",
     "rsqrt",
