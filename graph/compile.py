@@ -68,13 +68,11 @@ def compile(
     is stored so and computed in float32. shapes: sizes that it leaves open, by input {"x": (1, 3,
     224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the
     largest of a run; bounds of others are assumed, and `explain` says which. Of an input that is a
-    sequence, the shape of each tensor: {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]';
-    an output that is one gives 'y[0]', 'y[1]', ... constants: values of inputs, {"axes": [1]},
-    which are none from then on; None: an optional input has no element. What a model draws at
-    random is the same in every run, as its seeds say, or else the names of its values: noise that
-    is new in each run is an input. specialise: sizes that come often, [{"batch": 1}]: each gets a
-    variant of the engine for them alone, which shares the weights; 4: the four most frequent sizes
-    get one, made in the background while runs go on.
+    sequence, the shape of each tensor: {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'.
+    constants: values of inputs, {"axes": [1]}, which are none from then on; None: an optional one
+    has no element. specialise: sizes that come often, [{"batch": 1}]: each gets a variant of the
+    engine for them alone, which shares the weights; 4: the four most frequent sizes get one, made
+    in the background while runs go on.
     schedules: a source of schedules and times, or a function of (func, target); require_tuned:
     refuse a function that it has no tuned schedule for. passes: in place of the usual ones.
     max_bytes: most memory of all contexts, at most `max_contexts`, with the weights.

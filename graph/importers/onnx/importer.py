@@ -58,6 +58,8 @@ def import_onnx(
     each tensor: {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'. constants: the values
     of inputs that are none from then on, by name; None for an optional one without an element.
     An output that is a sequence gives the outputs 'y[0]', 'y[1]', ...
+    What a model draws at random is the same in every run, as its seeds say, or the names of its
+    values where it has none: noise that is new in each run is an input.
     Raises: ModelFileError when a file cannot be read, UnsupportedOperator with every node that we
     cannot import, ModelError for everything else that is wrong with the model.
     """
