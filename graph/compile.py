@@ -67,10 +67,12 @@ def compile(
     model: the path or the bytes of an ONNX file, a ModelProto, or a Graph; what it has in float16
     is stored so and computed in float32. shapes: sizes that it leaves open, by input {"x": (1, 3,
     224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the
-    largest of a run; bounds of others are assumed, and `explain` says which. constants: values of
-    inputs, {"axes": [1]}, which are none from then on. specialise: sizes that
-    come often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
-    weights; 4: the four most frequent sizes get one, made in the background while runs go on.
+    largest of a run; bounds of others are assumed, and `explain` says which. Of an input that is a
+    sequence, the shape of each tensor: {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'.
+    constants: values of inputs, {"axes": [1]}, which are none from then on; None: an optional one
+    has no element. specialise: sizes that come often, [{"batch": 1}]: each gets a variant of the
+    engine for them alone, which shares the weights; 4: the four most frequent sizes get one, made
+    in the background while runs go on.
     schedules: a source of schedules and times, or a function of (func, target); require_tuned:
     refuse a function that it has no tuned schedule for. passes: in place of the usual ones.
     max_bytes: most memory of all contexts, at most `max_contexts`, with the weights.

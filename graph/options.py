@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .passes.pipeline import GraphPass
 
 Range = tuple[int, int, int]  # the least, the usual and the largest size
-Shapes = Mapping[str, Sequence[int | Range] | int]
+Shapes = Mapping[str, Sequence[int | Range | Sequence[int | Range]] | int]
 LARGEST_MODEL = (1 << 31) - 1  # bytes of a file; protobuf cannot hold more
 LEAST_TOLERANCE = RELATIVE["float32"]
 Verify = Literal["all", "rewrites", "kernels", "emulated", "off"]

@@ -13,7 +13,7 @@ Meaning, which the interpreter executes and every back end must keep:
   determined.
 - Select evaluates only the branch that is taken: a Load in the other branch does not happen.
 - A Load with a mask reads only the lanes that are on; the others have the value `other`.
-- Ramp, Broadcast, Fma, Reinterpret and vector types appear in lowered code only; Reduce only at the
+- Ramp, Broadcast, Fma and vector types appear in lowered code only; Reduce only at the
   top of a te.compute.
 
 Constructors never simplify. The operators fold two constants and the neutral elements of integers,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .dtype import DType
+from .dtype import INT32, DType
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 Double = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -112,6 +112,27 @@ def _scale_by_power_of_two(x: Array, n: Array) -> Array:
     return np.where(np.isnan(n), n, np.ldexp(x, whole))
 
 
+def _threefry(word: int) -> Callable[..., Array]:
+    """A word of what Threefry 2x32-20 makes of a counter under a key, of two words each."""
+
+    def meaning(*words: Array) -> Array:
+        low, high, first, second = (np.asarray(x).astype(np.uint32) for x in words)
+        keys = (first, second, first ^ second ^ np.uint32(PARITY))
+        with np.errstate(over="ignore"):  # sums wrap around
+            x0, x1 = low + first, high + second
+            for number in range(20):
+                x0, turn = x0 + x1, np.uint32(ROTATIONS[number % 8])
+                x1 = (x1 << turn | x1 >> np.uint32(32) - turn) ^ x0
+                if number % 4 == 3:
+                    step = number // 4 + 1
+                    x0 = x0 + keys[step % 3]
+                    x1 = x1 + (keys[(step + 1) % 3] + np.uint32(step))
+        result: Array = (x0, x1)[word].astype(np.int32)
+        return result
+
+    return meaning
+
+
 EXP = Intrinsic("exp", 1, np.exp, elementary=True)
 EXP2 = Intrinsic("exp2", 1, np.exp2, elementary=True)
 LOG = Intrinsic("log", 1, np.log, elementary=True)
@@ -136,9 +157,18 @@ MAX_ANY = Intrinsic("max_any", 2, _max_any)
 MIN_ANY = Intrinsic("min_any", 2, _min_any)
 SCALE = Intrinsic("scale", 2, _scale_by_power_of_two)  # a * 2**b for an integral b, or NaN for one
 
+# J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random numbers: as easy as 1, 2, 3
+# (SC 2011): the words that Threefry 2x32-20 makes of a counter and a key, int32, low words first
+ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
+PARITY = 0x1BD11BDA
+THREEFRY = tuple(
+    Intrinsic(f"threefry_{word}", 4, _threefry(word), elementary=True, carried=INT32)
+    for word in range(2)
+)
+
 _ELEMENTARY = (EXP, EXP2, LOG, TANH, ERF, GELU, SIN, COS, ATAN, FMOD, EXPM1, LOG1P, POW)
 ALL = (*_ELEMENTARY, SQRT, ABS, ROUND, FLOOR, MAX_ANY, MIN_ANY, SCALE)
-_BY_NAME = {intrinsic.name: intrinsic for intrinsic in ALL}
+_BY_NAME = {intrinsic.name: intrinsic for intrinsic in (*ALL, *THREEFRY)}
 
 
 def by_name(name: str) -> Intrinsic:

@@ -16,7 +16,7 @@ from .node import Node
 @dataclass(frozen=True, slots=True, eq=False)
 class Reinterpret(Expr):
     """The bits of `value` read as `type`, which takes as many bytes, all lanes together: the lowest
-    lane is the lowest bits. Lowered code only.
+    lane is the lowest bits. Those of several lanes appear in lowered code only.
     """
 
     value: Expr

@@ -1,4 +1,4 @@
-"""Operators on the bits of integers: BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift."""
+"""Operators on bits: BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, BitCast."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...tir.expr import Expr
-from ..types import Array
+from ...tir.te import te
+from ..types import Array, TensorType
+from .base import check_arity, refuse
 from .elementwise import Elementwise
 
 
@@ -96,3 +98,32 @@ class BitShift(Elementwise):
     def element(self, *elements: Expr) -> Expr:
         x, count = elements
         return x >> count if self.right else x << count
+
+
+@dataclass(frozen=True, slots=True)
+class BitCast(Elementwise):
+    """The bits of numbers of type `source` as numbers of type `to`, of 32 or 64 bits both."""
+
+    source: str = "float32"
+    to: str = "int32"
+
+    arity = (1, 1)
+    takes = "any"
+    decides = True
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        widths = {np.dtype(name).itemsize for name in (self.source, self.to)}
+        if types[0].dtype != self.source or widths not in ({4}, {8}):
+            problem = f"expected {self.source} of 4 or 8 bytes, as {self.to} has, got {types[0]}"
+            refuse(self, problem, code="bit-cast")
+        return (TensorType(self.to, types[0].shape),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        with np.errstate(all="ignore"):
+            return (np.ascontiguousarray(x.astype(self.source)).view(self.to).reshape(x.shape),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return te.reinterpret(x, self.to)

@@ -11,6 +11,7 @@ from ...tir.program.fitting import effects_of
 from ...tir.program.program import Copy, Program, actions, functions_by_name
 from ...tir.sizes import Size
 from ..assumed_sizes import assumed, bounds_text
+from ..ir.draws import drawing_nodes
 from ..ir.ir import Graph, megabytes
 from ..ir.views import is_view, storage
 from ..kernels.algorithms import ALGORITHMS
@@ -29,6 +30,8 @@ def explain(planned: Planned) -> tuple[str, ...]:
 def _lines(planned: Planned) -> Iterator[str]:
     graph, program = planned.flat.graph, planned.lowered.program
     yield from _sizes(planned.imported)
+    if drawing_nodes(planned.imported):
+        yield "random numbers are the same in every run; noise that is new in each is an input"
     yield from (f"pass {report}" for report in planned.passes)
     if planned.checker is not None:
         yield str(planned.checker)

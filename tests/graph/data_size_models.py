@@ -109,12 +109,16 @@ def top(axis: int, largest: int = 1) -> DataSizes:
     )
 
 
-def unique(shape: tuple[int, ...], outputs: int, in_order: int, kind: str) -> DataSizes:
-    """Distinct elements, where they stand first, which one each is, and how many are equal."""
+def unique(
+    shape: tuple[int, ...], outputs: int, in_order: int, kind: str, **settings: int
+) -> DataSizes:
+    """Distinct elements, or slices along an axis, where they stand first, which one each is, and
+    how many are equal.
+    """
     names = ("y", "places", "inverse", "counts")[:outputs]
     types = (helper.np_dtype_to_tensor_dtype(np.dtype(kind)), *(TensorProto.INT64,) * 3)
     model = model_of(
-        [helper.make_node("Unique", ["x"], names, sorted=in_order)],
+        [helper.make_node("Unique", ["x"], names, sorted=in_order, **settings)],
         [("x", types[0], shape)],
         [(name, type_, None) for name, type_ in zip(names, types, strict=False)],
     )
@@ -345,6 +349,8 @@ MODELS: Mapping[str, DataSizes] = {
     "Unique, sorted": unique((6, 7), 4, 1, "float32"),
     "Unique, as they come": unique((41,), 4, 0, "int64"),
     "Unique, values alone": unique((41,), 1, 1, "int8"),
+    "Unique, rows": unique((9, 2), 4, 1, "float32", axis=0),
+    "Unique, slices as they come": unique((1, 7, 3), 4, 0, "int32", axis=-2),
     "NonMaxSuppression": suppression(12),
     "NonMaxSuppression of few": suppression(5, 1, 9, threshold=False),
     "NonMaxSuppression with a limit from data": suppression(11, 3, None, centers=1),

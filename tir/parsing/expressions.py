@@ -43,8 +43,7 @@ from ..expr import (
     const,
 )
 from ..instructions.tensor_intrinsics import TENSOR_INTRINSICS
-from ..intrinsics import ALL as INTRINSICS
-from ..intrinsics import by_name
+from ..intrinsics import ALL, THREEFRY, by_name
 from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
 
 BINARY: dict[type[ast.operator], type[Binary]] = {
@@ -78,7 +77,10 @@ ARGUMENTS = {
     "lanes": 3,
     "exchange": 2,
     "fma": 3,
-    **{intrinsic.name: intrinsic.arity for intrinsic in (*INTRINSICS, *TENSOR_INTRINSICS.values())},
+    **{
+        intrinsic.name: intrinsic.arity
+        for intrinsic in (*ALL, *THREEFRY, *TENSOR_INTRINSICS.values())
+    },
 }
 
 

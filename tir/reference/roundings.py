@@ -40,6 +40,7 @@ from ..expr import (
     Sub,
     Var,
 )
+from ..lowered import Reinterpret
 from ..visit import loads
 from .arithmetic import convert_array
 from .array_expr import ARITHMETIC, ArrayEvaluator, View
@@ -117,6 +118,8 @@ def rounds_nothing(expr: Expr, inexact: Container[Buffer]) -> bool:
             exact = expr.buffer not in inexact
         case Cast():
             exact = not expr.type.is_float or is_exact(expr.value.dtype, expr.type)
+        case Reinterpret():
+            exact = True
         case Binary():
             exact = expr.dtype.is_integer or isinstance(expr, Min | Max)
         case Call():
@@ -194,6 +197,11 @@ class RoundedEvaluator(ArrayEvaluator):
                 return self._follow_select(expr)
             case Cast():
                 return self._follow_cast(expr)
+            case Reinterpret():
+                given = self._follow(expr.value)
+                if given.error is not None:
+                    raise NotFollowed("reinterpret")
+                return Rounded(self._visit(expr))
             case Call():
                 return self._follow_call(expr)
             case Let():

@@ -25,6 +25,7 @@ from ..expr import (
     compare,
 )
 from ..expr import const as exact_const
+from ..lowered import Reinterpret
 from ..number import check_number
 from .checks import check_condition, check_number_type, operands
 
@@ -68,6 +69,23 @@ def cast(value: Expr, dtype: str | DType) -> Expr:
     """`value` converted to `dtype`; the same expression when it has that type."""
     kind = as_dtype(dtype)
     return value if value.dtype == kind else Cast(value, kind)
+
+
+def reinterpret(value: Expr, dtype: str | DType) -> Expr:
+    """The bits of a number of 32 or 64 bits as another type of that width: those of the float 1.0
+    are the int32 0x3f800000. Which NaN an operation gives is not said, and so are not its bits.
+
+    Raises: IRTypeError for other types.
+    """
+    kind = as_dtype(dtype)
+    widths = {value.dtype.bits, kind.bits}
+    if widths not in ({32}, {64}):
+        raise IRTypeError(
+            f"te.reinterpret: the value is {value.dtype}, wanted is {kind}; expected two types of "
+            "32 bits, or of 64.",
+            code="te-reinterpret",
+        )
+    return value if value.dtype == kind else Reinterpret(value, kind)
 
 
 def eq(a: Expr | Number, b: Expr | Number) -> Expr:

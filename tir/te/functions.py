@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 
 from .. import intrinsics
-from ..dtype import TypeKind
-from ..expr import LT, Call, Expr, Max, Number, Select, compare, magnitude, power
+from ..dtype import INT32, TypeKind
+from ..errors import IRError
+from ..expr import LT, Call, Cast, Expr, Max, Number, Select, compare, magnitude, power
 from ..expr import const as exact_const
 from ..operand_checks import check_function
 from .checks import check_number_type, operands
+from .elements import cast
 
 _LN_2 = math.log(2.0)
 _FAR = 1e9  # beyond, the inverse of a hyperbolic function is a logarithm, to the last place
@@ -229,3 +231,22 @@ def fmod(x: Expr | Number, y: Expr | Number) -> Expr:
 def min_any(a: Expr | Number, b: Expr | Number) -> Expr:
     """The smaller of two values; what a NaN gives is not promised."""
     return _call(intrinsics.MIN_ANY, a, b)
+
+
+def threefry(index: Expr, key: int, word: int = 0) -> Expr:
+    """32 random bits of an element, an int32: word 0 or 1 of what Threefry 2x32-20 (Salmon et al.,
+    SC 2011) makes of a counter of 64 bits, the bits of the integer `index` and zeros above them,
+    under a key of 64 bits. They are the same on every target.
+
+    Raises: IRError for an index that is no integer of 32 or 64 bits, another key or word.
+    """
+    known = index.dtype.is_integer and index.dtype.bits in (32, 64)
+    if not known or not 0 <= key < 1 << 64 or word not in (0, 1):
+        raise IRError(
+            f"te.threefry: the index is {index.dtype}, the key {key}, the word {word}; expected an "
+            "integer of 32 or 64 bits, 0 to 2**64 - 1, and 0 or 1.",
+            code="te-threefry",
+        )
+    above = Cast(index >> 32, INT32) if index.dtype.bits == 64 else exact_const(0, INT32)
+    keys = (exact_const(key & (1 << 32) - 1, INT32), exact_const(key >> 32, INT32))
+    return Call(intrinsics.THREEFRY[word], (cast(index, INT32), above, *keys))

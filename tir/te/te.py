@@ -41,6 +41,7 @@ from .elements import (
     maximum,
     minimum,
     ne,
+    reinterpret,
     select,
 )
 from .externs import check_symbols, extern
@@ -80,6 +81,7 @@ from .functions import (
     square,
     tan,
     tanh,
+    threefry,
     trunc,
 )
 from .nests import assemble
@@ -157,6 +159,7 @@ __all__ = [
     "prod",
     "reciprocal",
     "reduce_axis",
+    "reinterpret",
     "relu",
     "round",
     "rsqrt",
@@ -172,6 +175,7 @@ __all__ = [
     "sum",
     "tan",
     "tanh",
+    "threefry",
     "trunc",
 ]
 

@@ -80,8 +80,8 @@ class StageSpec:
 
 _ARITHMETIC = (Add, Sub, Mul, Div, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, And, Or, Not)
 _BITS = (BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
-_VALUES = (Var, Dim, Const, Select, Cast, Call, Let, Load, Buffer)
-_LOWERED = (Fma, Reinterpret, Ramp, Broadcast, Lanes, Vector, Exchange)
+_VALUES = (Var, Dim, Const, Select, Cast, Reinterpret, Call, Let, Load, Buffer)
+_LOWERED = (Fma, Ramp, Broadcast, Lanes, Vector, Exchange)
 _ACTIONS = (For, Store, Seq, Alloc, Extern)
 _PLAIN: frozenset[type[Node]] = frozenset((*_ARITHMETIC, *_BITS, *_VALUES, *_ACTIONS))
 _BLOCKS: frozenset[type[Node]] = _PLAIN | {Block, IterVar}

@@ -43,11 +43,10 @@ SINGLE = Format(FLOAT32, INT32, 23, 127)
 DOUBLE = Format(FLOAT64, INT64, 52, 1023)
 
 
-class Builder:
+class Lets:
     """Writes the expansion of one call: values are named by Let, in order of definition."""
 
-    def __init__(self, dtype: DType) -> None:
-        self.format = SINGLE if dtype == FLOAT32 else DOUBLE
+    def __init__(self) -> None:
         self._bound: list[tuple[Var, Expr]] = []
 
     def let(self, name: str, value: Expr) -> Expr:
@@ -64,6 +63,14 @@ class Builder:
             body = Let(var, value, body)
         self._bound.clear()
         return body
+
+
+class Builder(Lets):
+    """Writes the expansion of a call in a float format."""
+
+    def __init__(self, dtype: DType) -> None:
+        super().__init__()
+        self.format = SINGLE if dtype == FLOAT32 else DOUBLE
 
     def number(self, value: Number) -> Const:
         """`value` in this format."""

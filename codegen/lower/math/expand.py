@@ -22,6 +22,7 @@ from .log import expand_log, expand_log1p
 from .pow import expand_pow
 from .saturating import expand_erf, expand_tanh
 from .sin import expand_cos, expand_sin
+from .threefry import expand_threefry
 
 _EXPANSIONS: dict[str, Callable[..., Expr]] = {
     "exp": expand_exp,
@@ -37,6 +38,8 @@ _EXPANSIONS: dict[str, Callable[..., Expr]] = {
     "fmod": expand_fmod,
     "expm1": expand_expm1,
     "log1p": expand_log1p,
+    "threefry_0": partial(expand_threefry, word=0),
+    "threefry_1": partial(expand_threefry, word=1),
 }
 _EXPANSIONS_WITHOUT_FMA: dict[str, Callable[..., Expr]] = {
     **_EXPANSIONS,

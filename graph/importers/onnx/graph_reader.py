@@ -26,10 +26,11 @@ from ...types import Constant, TensorType
 from .functions import FunctionBody, FunctionKey, is_function, local_body, schema_body
 from .index_walks import IndexWalk
 from .limits import UnsupportedType
-from .nested import DEEPEST, all_graphs, reads_of
+from .nested import DEEPEST, all_graphs, free_of, reads_of
 from .node import SPELLED, LostRegion, NodeReader, NoRule, NotSupported, Region, node_name
-from .rules.rule import ImportRule, Several
+from .rules.rule import ImportRule, Several, Values
 from .rules.table import find_rule
+from .structures import Structure, Value, regrouped, tensors_of
 from .symbols import Range
 from .tensors import TensorReader
 
@@ -51,9 +52,12 @@ class ModelReading:
     parts: list[UnsupportedPart] = field(default_factory=list)
     nodes: int = 0
 
-    def count_nodes(self, graph: GraphProto) -> None:
-        """Count the nodes of a graph and of all within it. Raises: ModelError beyond the limit."""
-        self.nodes += sum(len(one.node) for one in all_graphs(graph))
+    def count_nodes(self, graph: GraphProto, more: int = 0) -> None:
+        """Count the nodes of a graph and of all within it, and so many more.
+
+        Raises: ModelError beyond the limit.
+        """
+        self.nodes += more + sum(len(one.node) for one in all_graphs(graph))
         most = self.tensors.limits.nodes
         if self.nodes > most:
             raise ModelError(
@@ -85,6 +89,7 @@ class GraphReader:
         self.builder = builder
         self.outer = outer
         self.names: dict[str, str] = {}
+        self.structures: dict[str, Structure] = {}  # values that are no tensors
         self.captured: dict[str, str] = {}  # values of the outer graph -> ours
         around = outer or caller
         self.opsets: Mapping[str, int] = model.opsets if around is None else around.opsets
@@ -99,8 +104,8 @@ class GraphReader:
             made.update(item.name for item in (*proto.input, *proto.initializer))
             builder.reserved = frozenset(made | read)
 
-    def nodes(self) -> tuple[str, ...]:
-        """Import all nodes that outputs need; what these are called in the builder.
+    def nodes(self) -> tuple[Value, ...]:
+        """Import all nodes that outputs need; what these are in the builder.
 
         Raises: ModelError where one is not defined, but for the failures of nodes.
         """
@@ -123,31 +128,49 @@ class GraphReader:
             return tuple(wanted)
         return tuple(self._output(name) for name in wanted)
 
-    def _output(self, name: str) -> str:
+    def _output(self, name: str) -> Value:
         if not self._is_known(name):
             raise ModelError(f"model: output '{name}' is not defined.", code="onnx-output")
-        return self.resolve(name)
+        return self.value(name)
+
+    def _is_own(self, name: str) -> bool:
+        return name in self.names or name in self.structures
 
     def _is_known(self, name: str) -> bool:
-        return name in self.names or (self.outer is not None and self.outer._is_known(name))
+        return self._is_own(name) or (self.outer is not None and self.outer._is_known(name))
 
     def _is_lost(self, name: str) -> bool:
-        if name in self.names or self.outer is None:
+        if self._is_own(name) or self.outer is None:
             return name in self.lost
         return name in self.lost or self.outer._is_lost(name)
+
+    def value(self, name: str) -> Value:
+        """What a value is in the builder; one of an outer graph is taken in."""
+        if name in self.names or (name not in self.structures and self.outer is None):
+            return self.resolve(name)
+        if name not in self.structures:
+            assert self.outer is not None, name
+            found = self.outer.value(name)
+            if isinstance(found, str):
+                return self.resolve(name)
+            taken = [self._taken(tensor, self.outer.builder) for tensor in tensors_of((found,))]
+            (made,) = regrouped((found,), taken)
+            assert not isinstance(made, str)
+            self.structures[name] = made
+        return self.structures[name]
 
     def resolve(self, name: str) -> str:
         """What a value is called in the builder; one of an outer graph is taken in."""
         if name in self.names:
             return self.names[name]
         assert self.outer is not None, name
-        value = self.outer.resolve(name)
-        if self.builder is not self.outer.builder:
-            value = self._taken_in(value, self.outer.builder)
-        self.names[name] = value
-        return value
+        self.names[name] = self._taken(self.outer.resolve(name), self.outer.builder)
+        return self.names[name]
 
-    def _taken_in(self, value: str, outer: GraphBuilder) -> str:
+    def _taken(self, value: str, outer: GraphBuilder) -> str:
+        """What a value of the outer graph is called here."""
+        if self.builder is outer:
+            return value
         if value not in self.captured:
             name = self.builder.fresh(value)
             if value in outer.constants:
@@ -166,32 +189,33 @@ class GraphReader:
         title = str(proto.name)[:TITLE]  # bytes where it is not UTF-8
         inner = GraphReader(proto, self.model, GraphBuilder(title), self)
         formals = [item.name for item in proto.input]
-        if len(formals) != len(given):
-            raise ModelError(
-                f"model: the graph '{title}' takes {len(formals)} inputs; its node gives it "
-                f"{len(given)}.",
-                code="onnx-region-inputs",
-            )
+        self._check_inputs(proto, len(given))
         for name, value in zip(formals, given, strict=True):
             inner._define_input(name, value)
         inner.constants()
-        outputs = self._all_nodes(inner)
-        builder = inner.builder
+        values = self._all_nodes(inner)
+        builder, outputs = inner.builder, tuple(tensors_of(values))
         builder.drop_unread_sizes(outputs)
         graph = make_graph(builder.name, builder.inputs, outputs, builder.nodes, builder.constants)
-        return Region(graph, tuple(inner.captured))
+        return Region(graph, tuple(inner.captured), values)
 
-    def inline(self, proto: GraphProto) -> tuple[str, ...]:
+    def inline(self, proto: GraphProto, given: Sequence[Value] = ()) -> tuple[Value, ...]:
         """The nodes of a graph within a node of this one, as nodes of this one; what its outputs
-        are called. Raises: as `region`.
+        are. given: what its inputs are. Raises: as `region`.
         """
+        if given:  # an iteration of several
+            self.model.count_nodes(proto, 1)
         inner = GraphReader(proto, self.model, self.builder, self)
+        formals = [item.name for item in proto.input]
+        self._check_inputs(proto, len(given))
+        for name, value in zip(formals, given, strict=True):
+            inner._set(name, value)
         inner.constants()
         return self._all_nodes(inner)
 
     def spell(self, proto: NodeProto) -> tuple[str, ...]:
         """What a node of ONNX's own is that reads values of the builder, as nodes of this graph;
-        its outputs. Raises: as `region`.
+        its outputs, which are tensors. Raises: as `region`.
         """
         outputs = [ValueInfoProto(name=name) for name in proto.output]
         graph = GraphProto(name=proto.op_type, node=[proto], output=outputs)
@@ -199,9 +223,29 @@ class GraphReader:
         inner = GraphReader(graph, self.model, self.builder, caller=self)
         inner.opsets = {**self.opsets, "ai.onnx": SPELLED}
         inner.names = {name: name for name in proto.input}
-        return self._all_nodes(inner)
+        return tuple(tensors_of(self._all_nodes(inner)))
 
-    def _all_nodes(self, inner: GraphReader) -> tuple[str, ...]:
+    def reads_structures(self, proto: GraphProto) -> bool:
+        """Whether a graph within a node of this one reads values that are no tensors."""
+        return any(not isinstance(self.value(name), str) for name in free_of(proto))
+
+    def _set(self, name: str, value: Value) -> None:
+        """Let a value of the model be one that exists."""
+        if isinstance(value, str):
+            self.names[name] = value
+        else:
+            self.structures[name] = value
+
+    def _check_inputs(self, proto: GraphProto, given: int) -> None:
+        formals = len(proto.input)
+        if formals != given:
+            title = str(proto.name)[:TITLE]  # bytes where it is not UTF-8
+            raise ModelError(
+                f"model: the graph '{title}' takes {formals} inputs; its node gives it {given}.",
+                code="onnx-region-inputs",
+            )
+
+    def _all_nodes(self, inner: GraphReader) -> tuple[Value, ...]:
         failed = len(self.model.failures)
         outputs = inner.nodes()
         if len(self.model.failures) > failed or inner.lost:
@@ -225,9 +269,9 @@ class GraphReader:
             except UnsupportedType as error:
                 self.lose("initialiser", tensor.name, error)
 
-    def lose(self, kind: str, name: str, error: UnsupportedType) -> None:
+    def lose(self, kind: str, name: str, error: UnsupportedType, hint: str = "") -> None:
         """Note what cannot be imported, and that what reads it cannot be either."""
-        self.model.parts.append(UnsupportedPart(kind, name, f"it {error.reason}"))
+        self.model.parts.append(UnsupportedPart(kind, name, f"it {error.reason}", hint))
         self.lost.add(name)
 
     def _own(self, name: str) -> str:
@@ -306,9 +350,10 @@ class GraphReader:
         body = local_body(proto, self.model.functions)
         if body is not None:
             return body
-        types = self.builder.types
-        given = [types[self.resolve(name)] if name else None for name in proto.input]
-        return schema_body(proto, opset, given)
+        types, values = self.builder.types, [name and self.value(name) for name in proto.input]
+        if any(not isinstance(value, str) for value in values):
+            return None
+        return schema_body(proto, opset, [types[str(v)] if v else None for v in values])
 
     def _expand(self, proto: NodeProto, body: FunctionBody) -> None:
         """Import the nodes that a node stands for. Raises: LostRegion, NotSupported, ModelError."""
@@ -331,24 +376,45 @@ class GraphReader:
                 code="onnx-function-depth",
             )
         for formal, name in zip_longest(body.inputs, proto.input, fillvalue=""):
-            inner.names[formal] = name and self.resolve(name)
+            inner._set(formal, name and self.value(name))
         values = self._all_nodes(inner)
         made = self._in_builder(proto)
         reader = self._node_reader(made, 1)
         owns = dict(zip(proto.output, made.output, strict=True))
         for name, value in zip(wanted, values, strict=True):
-            reader.define(GraphNode(Identity(), (value,), (owns[name],), proto.name))
+            self._be(reader, name, owns[name], value)
 
-    def _node_reader(self, proto: NodeProto, version: int) -> NodeReader:
+    def _be(self, reader: NodeReader, name: str, own: str, value: Value) -> None:
+        """Let an output of a node be a value that exists. own: what the builder calls it."""
+        if isinstance(value, str):
+            reader.define(GraphNode(Identity(), (value,), (own,), reader.proto.name))
+        else:
+            del self.names[name]
+            self.structures[name] = value
+
+    def _node_reader(
+        self, proto: NodeProto, version: int, values: Sequence[Value] = ()
+    ) -> NodeReader:
         bounds = self.model.bounds if self.outer is None else {}
         tensors = self.model.tensors
-        return NodeReader(proto, version, self.builder, tensors, self, self.walks, bounds)
+        return NodeReader(
+            proto, version, self.builder, tensors, self, self.walks, bounds, tuple(values)
+        )
 
     def _build(self, proto: NodeProto, rule: ImportRule, version: int) -> None:
+        values, names = [name and self.value(name) for name in proto.input], proto.output
+        for name, value in zip(proto.input, values, strict=True):
+            if not isinstance(value, str) and not rule.takes_structures:
+                raise NotSupported(f"its input '{name}' is {value}; expected a tensor")
         proto = self._in_builder(proto)
-        reader = self._node_reader(proto, version)
+        reader = self._node_reader(proto, version, values)
         try:
             result = rule.build(reader)
+            if isinstance(result, Values):
+                for name, own, value in zip(names, proto.output, result.values, strict=False):
+                    if name:
+                        self._be(reader, name, own, value)
+                return
             if isinstance(result, np.ndarray) and result.dtype == object:
                 reader.define_sizes(proto.output[0], result.astype(object))
                 return
@@ -380,7 +446,9 @@ class GraphReader:
         """A node whose inputs and outputs are called as in the builder; from here on its outputs
         are there.
         """
-        inputs = [name and self.resolve(name) for name in proto.input]
+        given = [name and self.value(name) for name in proto.input]
+        pairs = zip(proto.input, given, strict=True)
+        inputs = [value if isinstance(value, str) else name for name, value in pairs]
         outputs = [name and self._own(name) for name in proto.output]
         self.names |= {n: own for n, own in zip(proto.output, outputs, strict=True) if n}
         if inputs == list(proto.input) and outputs == list(proto.output):

@@ -26,7 +26,8 @@ from ...errors import (
     UnsupportedPart,
 )
 from ...ir.build import GraphBuilder
-from ...ir.ir import Graph
+from ...ir.ir import Graph, GraphNode
+from ...ops.movement import Identity
 from .bounds import data_bounds
 from .functions import local_functions
 from .given import given_constants
@@ -34,7 +35,9 @@ from .graph_reader import TITLE, GraphReader, ModelReading
 from .limits import ImportLimits, UnsupportedType, checked_type
 from .nested import all_graphs
 from .old_opsets import OLDEST, CannotConvert, converted
-from .symbols import Shapes, declared_input, resolve
+from .structured_inputs import read_inputs
+from .structures import Value, tensors_of
+from .symbols import Shapes, resolve
 from .tensors import TensorReader
 
 Source = str | os.PathLike[str] | bytes | ModelProto
@@ -51,8 +54,12 @@ def import_onnx(
 
     model: a path, the bytes of a file, or a ModelProto; external data needs a path.
     shapes: sizes that the model leaves open, by input {"x": (1, 3, 224, 224)} or by symbol
-    {"batch": 1}; bounds are assumed for the others. constants: the values of inputs that are none
-    from then on, by name.
+    {"batch": 1}; bounds are assumed for the others. Of an input that is a sequence, the shape of
+    each tensor: {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'. constants: the values
+    of inputs that are none from then on, by name; None for an optional one without an element.
+    An output that is a sequence gives the outputs 'y[0]', 'y[1]', ...
+    What a model draws at random is the same in every run, as its seeds say, or the names of its
+    values where it has none: noise that is new in each run is an input.
     Raises: ModelFileError when a file cannot be read, UnsupportedOperator with every node that we
     cannot import, ModelError for everything else that is wrong with the model.
     """
@@ -139,21 +146,19 @@ def _import_model(
     builder = GraphBuilder((proto.graph.name or "model")[:TITLE])
     reader = GraphReader(proto.graph, model, builder)
     reader.constants()
-    declared = []
-    for item in proto.graph.input:
-        if item.name in reader.names or item.name in reader.lost:
-            continue  # an initialiser
-        try:
-            declared.append(declared_input(item))
-        except UnsupportedType as error:
-            reader.lose("input", item.name, error)
-    names = [item.name for item in declared]
+    known = reader.names.keys() | reader.lost  # initialisers
+    items = [item for item in proto.graph.input if item.name not in known]
+    inputs = read_inputs(items, shapes, constants)
+    for name, error, hint in inputs.unknown:
+        reader.lose("input", name, error, hint)
+    declared = inputs.tensors
+    names = [item.name for item in items]
     if len(set(names)) != len(names):
         raise ModelError(f"model: inputs are {names}; expected distinct names.", code="onnx-inputs")
-    for name, array in given_constants(declared, constants).items():
+    for name, array in given_constants(declared, inputs.constants).items():
         reader.names[name] = builder.constant(name, array)
     declared = [item for item in declared if item.name not in reader.names]
-    resolved = resolve(declared, shapes)
+    resolved = resolve(declared, inputs.tensor_shapes)
     with telling_assumed(dims_in(size for shape in resolved.values() for size in shape)):
         for item in declared:
             shape = resolved[item.name]
@@ -164,6 +169,7 @@ def _import_model(
                 continue
             builder.input(item.name, type_)
             reader.names[item.name] = item.name
+        reader.structures |= inputs.structures
         outputs = reader.nodes()
     return _finished(reader, outputs)
 
@@ -207,7 +213,7 @@ def _newer(proto: ModelProto, opsets: Mapping[str, int]) -> Iterator[Unsupported
         yield UnsupportedPart("IR version", "", reason, hint)
 
 
-def _finished(reader: GraphReader, outputs: tuple[str, ...]) -> Graph:
+def _finished(reader: GraphReader, values: tuple[Value, ...]) -> Graph:
     """The graph of a model whose nodes were read. Raises: UnsupportedOperator, ModelError."""
     model, builder, proto = reader.model, reader.builder, reader.proto
     if model.failures or model.parts:
@@ -218,12 +224,27 @@ def _finished(reader: GraphReader, outputs: tuple[str, ...]) -> Graph:
             code="onnx-unsupported",
             hints=_hints(model),
         )
+    outputs = _flat_outputs(reader, values)
     if not outputs or len(set(outputs)) != len(outputs):
         raise ModelError(
             f"model: outputs are {list(outputs)}; expected distinct names.", code="onnx-outputs"
         )
     builder.drop_unread_sizes(outputs)
     return builder.finish(outputs)
+
+
+def _flat_outputs(reader: GraphReader, values: tuple[Value, ...]) -> tuple[str, ...]:
+    """The tensors of the outputs: those of a sequence 'y' are 'y[0]', 'y[1]', ..."""
+    outputs = list[str]()
+    for item, value in zip(reader.proto.output, values, strict=True):
+        if isinstance(value, str):
+            outputs.append(value)
+            continue
+        for number, tensor in enumerate(tensors_of((value,))):
+            own = f"{item.name}[{number}]"
+            reader.builder.add_node(GraphNode(Identity(), (tensor,), (own,)))
+            outputs.append(own)
+    return tuple(outputs)
 
 
 def _told(model: ModelReading, nodes: int) -> str:

@@ -35,11 +35,12 @@ def all_graphs(graph: GraphProto, depth: int = 0) -> Iterator[GraphProto]:
 
 def reads_of(node: NodeProto) -> tuple[str, ...]:
     """What a node reads, with what the graphs within it read of those around them."""
-    inner = (name for graph in graphs_of(node) for name in _free(graph))
+    inner = (name for graph in graphs_of(node) for name in free_of(graph))
     return (*node.input, *dict.fromkeys(inner))
 
 
-def _free(graph: GraphProto) -> Iterator[str]:
+def free_of(graph: GraphProto) -> Iterator[str]:
+    """What a graph reads of those around it."""
     own = {item.name for item in (*graph.input, *graph.initializer)}
     own.update(name for node in graph.node for name in node.output)
     read = (name for node in graph.node for name in reads_of(node))

@@ -35,6 +35,7 @@ from ...types import (
 from .index_walks import IndexWalk, note_walk
 from .limits import checked_type
 from .size_arithmetic import SizeArray, sizes_of
+from .structures import TensorSequence, Value, structures_of
 from .symbols import Range
 from .tensors import TensorReader
 
@@ -76,11 +77,12 @@ class LostRegion(Exception):
 @dataclass(frozen=True, slots=True)
 class Region:
     """A graph within a node. captured: what it takes from the graph around the node, after the
-    inputs that the node gives it.
+    inputs that the node gives it. values: what its outputs are; the graph has their tensors.
     """
 
     graph: Graph
     captured: tuple[str, ...]
+    values: tuple[Value, ...]
 
 
 class RegionReader(Protocol):
@@ -89,7 +91,7 @@ class RegionReader(Protocol):
     def region(self, proto: GraphProto, given: Sequence[TensorType | Constant]) -> Region:
         """A graph of its own. given: what each of its inputs is. Raises: LostRegion, ModelError."""
 
-    def inline(self, proto: GraphProto) -> tuple[str, ...]:
+    def inline(self, proto: GraphProto, given: Sequence[Value] = ()) -> tuple[Value, ...]:
         """Its nodes as nodes of the graph around it; its outputs. Raises: as `region`."""
 
     def spell(self, proto: NodeProto) -> tuple[str, ...]:
@@ -98,13 +100,16 @@ class RegionReader(Protocol):
         Raises: as `region`.
         """
 
+    def reads_structures(self, proto: GraphProto) -> bool:
+        """Whether it reads values around it that are no tensors."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeReader:
     """A node to import: `inputs` are values of the builder, "" where the model leaves one out.
 
     walks: those of the values so far that are one. bounds: what the caller says of the sizes of
-    values that data decide.
+    values that data decide. given_values: what its inputs are, some of which may be no tensors.
     """
 
     proto: NodeProto
@@ -114,6 +119,7 @@ class NodeReader:
     regions: RegionReader
     walks: dict[str, IndexWalk]
     bounds: Mapping[str, Range] = field(default_factory=dict)
+    given_values: tuple[Value, ...] = ()
 
     @property
     def title(self) -> str:
@@ -146,6 +152,22 @@ class NodeReader:
             return self.inputs[position]
         raise ModelError(
             f"model: {self.title} lacks its input {position}.", code="onnx-input-missing"
+        )
+
+    def structured(self, position: int) -> Value:
+        """What the input at `position` is. Raises: ModelError when it is missing."""
+        self.value(position)
+        return self.given_values[position]
+
+    def sequence(self, position: int) -> TensorSequence:
+        """An input that is a sequence. Raises: ModelError when it is none."""
+        found = self.structured(position)
+        if isinstance(found, TensorSequence):
+            return found
+        raise ModelError(
+            f"model: input {position} of {self.title} is {structures_of((found,))[0]}; expected a "
+            "sequence.",
+            code="onnx-sequence",
         )
 
     def check_present(self, inputs: tuple[str, ...]) -> None:
@@ -334,9 +356,16 @@ class NodeReader:
         """An attribute that is a graph. given: what each of its inputs is."""
         return self.regions.region(self._graph(name), given)
 
-    def inline(self, name: str) -> tuple[str, ...]:
-        """The nodes of an attribute that is a graph, from here on; its outputs."""
-        return self.regions.inline(self._graph(name))
+    def inline(self, name: str, given: Sequence[Value] = ()) -> tuple[Value, ...]:
+        """The nodes of an attribute that is a graph, from here on; its outputs. given: what its
+        inputs are.
+        """
+        return self.regions.inline(self._graph(name), given)
+
+    def reads_structures(self, name: str) -> bool:
+        """Whether the node, or an attribute of it that is a graph, reads what is no tensor."""
+        own = (value for value in self.given_values if not isinstance(value, str))
+        return any(True for _ in own) or self.regions.reads_structures(self._graph(name))
 
     def _graph(self, name: str) -> GraphProto:
         found = self._find(name, "graph", True)

@@ -20,7 +20,8 @@ from .limits import UnsupportedType
 from .tensors import dtype_name
 
 Range = tuple[int, int, int]  # the least, the usual and the largest size
-Shapes = Mapping[str, Sequence[int | Range] | int]
+TensorShapes = Mapping[str, Sequence[int | Range] | int]
+Shapes = Mapping[str, Sequence[int | Range | Sequence[int | Range]] | int]  # of sequences, too
 LARGEST_SIZE = (1 << 31) - 1
 
 
@@ -58,7 +59,7 @@ def declared_input(item: ValueInfoProto) -> Declared:
     return Declared(item.name, dtype_name(tensor.elem_type), tuple(dims))
 
 
-def resolve(declared: Sequence[Declared], shapes: Shapes | None) -> dict[str, Shape]:
+def resolve(declared: Sequence[Declared], shapes: TensorShapes | None) -> dict[str, Shape]:
     """The shape of every input, with every symbol replaced by its size, said or assumed.
 
     shapes: {"input": (1, 3, 224, 224)}, {"symbol": 8} and {"symbol": (1, 8, 64)} in any mixture; an
@@ -103,7 +104,7 @@ def _symbols(item: Declared) -> list[SymbolicSize]:
     return [dim for dim in item.dims or () if isinstance(dim, SymbolicSize)]
 
 
-def _check_names(declared: Sequence[Declared], given: Shapes) -> None:
+def _check_names(declared: Sequence[Declared], given: TensorShapes) -> None:
     inputs = [item.name for item in declared]
     symbols = [symbol.name for item in declared for symbol in _symbols(item)]
     for name, size in given.items():
@@ -183,7 +184,7 @@ def _assume(declared: Sequence[Declared], sizes: dict[SymbolicSize, AnySize]) ->
             sizes[symbol] = assumed_size(symbol.name, is_batch=symbol not in lengths)
 
 
-def _check_ranks(declared: Sequence[Declared], given: Shapes) -> None:
+def _check_ranks(declared: Sequence[Declared], given: TensorShapes) -> None:
     """Refuse inputs of which nobody knows how many axes they have."""
     unknown = [item for item in declared if item.dims is None and item.name not in given]
     if not unknown:

@@ -26,6 +26,7 @@ from tilewright.graph.ops.overlap import BoxCandidates, BoxTurns, ChosenBoxes, O
 from tilewright.graph.ops.pool_places import MaxPoolPlaces, MaxUnpool
 from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool, SumPool
 from tilewright.graph.ops.quantization import DynamicQuantizeLinear
+from tilewright.graph.ops.random.places import CountAtMost
 from tilewright.graph.ops.ranges import RangeLength, RangeValues
 from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
 from tilewright.graph.ops.recurrent import LstmCell
@@ -195,6 +196,7 @@ def _of_places() -> tuple[Sample, ...]:
         (CacheUpdate(1), (x, numbers(2, 2, 4), np.array([1, 0]))),
         (ReverseSequence(1, 0), (x, np.array([3, 2]))),
         (Det(), (numbers(2, 3, 3),)),
+        (CountAtMost(), (numbers(2, 5), numbers(2, 3))),
     ]
     return tuple(Sample(op, arrays) for op, arrays in found)
 

@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from tests.isas import HERE
+from tilewright import emulated
+from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError, UnsupportedOperator
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.ops.bits import BitwiseNot
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ops.bits import BitCast, BitwiseNot
+from tilewright.graph.ops.functions import Sqrt
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType
 
 from ..cases import Case, check_case, check_compiled, model_of
@@ -74,13 +80,71 @@ def test_the_bits_of_an_integer_are_those_of_another(source: str, to: str) -> No
     check_case(Case("BitCast", (x,), {"to": kind}, (26,)))
 
 
-def test_the_bits_of_floats_are_refused() -> None:
-    x = np.zeros(3, np.float32)
-    model, _ = model_of([Case("BitCast", (x,), {"to": TensorProto.INT32})], 26)
+OF_FLOATS = [
+    ("float32", "int32"),
+    ("float64", "uint64"),
+    ("uint32", "float32"),
+    ("int64", "float64"),
+]
+
+
+def bit_cast(source: str, to: str) -> Case:
+    x = np.random.default_rng(6).standard_normal((5, 21))
+    kind = source if source.startswith("float") else to
+    bits = x.astype(kind).view(source)
+    return Case("BitCast", (bits,), {"to": helper.np_dtype_to_tensor_dtype(np.dtype(to))}, (26,))
+
+
+@pytest.mark.parametrize(("source", "to"), OF_FLOATS)
+def test_the_bits_of_a_float_are_an_integer(source: str, to: str) -> None:
+    check_case(bit_cast(source, to))
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("target", ["python", *HERE])
+def test_compiled_bits_are_the_same(target: str) -> None:
+    cases = [bit_cast(source, to) for source, to in OF_FLOATS]
+    check_compiled(cases, target, rtol=0, atol=0)
+
+
+@pytest.mark.needs_cxx
+@pytest.mark.usefixtures("nvrtc")
+def test_a_gpu_that_is_emulated_gives_them() -> None:
+    model, feeds = model_of([bit_cast(source, to) for source, to in OF_FLOATS], 26)
+    graph = import_onnx(model)
+    found = emulated(compile(graph, "cuda:sm_90a", cache=False)).run(feeds)
+    expected = evaluate(graph, feeds, dtype=None)
+    np.testing.assert_equal(found, expected)
+
+
+@pytest.mark.needs_cc
+def test_bits_of_what_a_kernel_computes_are_taken_there() -> None:
+    """The root of a power of 4 has no rounding; others may differ in their last bit."""
+    builder = GraphBuilder("g")
+    x = builder.input("x", TensorType("float32", (40,)))
+    bits = builder.add(BitCast(), builder.add(Sqrt(), x))
+    builder.add(BitCast("int32", "float32"), bits, output="y")
+    engine = compile(builder.finish(("y",)), cache=False)
+    assert engine.verify()
+    given = (4.0 ** np.arange(-20, 20)).astype(np.float32)
+    np.testing.assert_array_equal(engine.run({"x": given})["y"], np.sqrt(given))
+
+
+@pytest.mark.parametrize(
+    ("source", "to"), [("float16", TensorProto.INT16), ("int8", TensorProto.BOOL)]
+)
+def test_the_bits_of_others_are_refused(source: str, to: int) -> None:
+    model, _ = model_of([Case("BitCast", (np.zeros(3, source),), {"to": to})], 26)
     with pytest.raises(UnsupportedOperator) as caught:
         import_onnx(model)
-    reason = "it gives the bits of float32 as int32; known are integers of one width"
+    reason = "known are integers of one width, and floats of 32 and 64 bits"
     assert reason in str(caught.value)
+    with pytest.raises(ModelError) as refused:
+        BitCast("float32", "int64").infer((TensorType("float32", (3,)),))
+    assert str(refused.value) == (
+        "ModelError: BitCast: expected float32 of 4 or 8 bytes, as int64 has, got float32[3]. "
+        "[bit-cast]"
+    )
 
 
 def test_floats_and_unknown_directions_are_refused() -> None:

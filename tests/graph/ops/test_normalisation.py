@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from onnx import ValueInfoProto, helper
 
 from tilewright.graph.errors import ModelError
+from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType
 
 Check = Callable[..., object]
@@ -24,6 +27,37 @@ def test_batch_normalization_agrees_with_onnxruntime(
     inputs |= {name: random_array(n, 3) for n, name in enumerate(("scale", "bias", "mean"))}
     inputs["variance"] = np.abs(random_array(9, 3)) + np.float32(0.1)
     check_node("BatchNormalization", inputs, opset=opset, epsilon=1e-3)
+
+
+@pytest.mark.parametrize(("dtype", "opset"), [("float32", 14), ("float64", 15), ("float16", 15)])
+def test_in_training_the_statistics_are_those_of_the_batch(dtype: str, opset: int) -> None:
+    random = np.random.default_rng(4)
+    x = random.standard_normal((4, 3, 5, 2)).astype(dtype)
+    scale, bias = (random.standard_normal(3).astype(dtype) for _ in range(2))
+    kind = "float32" if dtype == "float16" else dtype
+    mean, variance = (random.uniform(1, 2, 3).astype(kind) for _ in range(2))
+    given = {"x": x, "scale": scale, "bias": bias, "mean": mean, "variance": variance}
+    settings = {"training_mode": 1, "momentum": 0.7, "epsilon": 1e-3}
+    node = helper.make_node("BatchNormalization", list(given), ["y", "m", "v"], **settings)
+    declared = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in given.items()
+    ]
+    outputs = [ValueInfoProto(name=name) for name in ("y", "m", "v")]
+    made = helper.make_graph([node], "g", declared, outputs)
+    opsets = [helper.make_opsetid("", opset)]
+    graph = import_onnx(helper.make_model(made, opset_imports=opsets, ir_version=8))
+    found = evaluate(graph, given, dtype=None)
+    wide = x.astype(np.float64)
+    average, spread = wide.mean((0, 2, 3)), wide.var((0, 2, 3))
+    shape = (3, 1, 1)
+    factor = scale.astype(np.float64) / np.sqrt(spread + 1e-3)
+    expected = (wide - average.reshape(shape)) * factor.reshape(shape) + bias.reshape(shape)
+    tolerance = 4e-3 if dtype == "float16" else 1e-5
+    np.testing.assert_allclose(found["y"], expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found["m"], 0.7 * mean + 0.3 * average, rtol=1e-5)
+    np.testing.assert_allclose(found["v"], 0.7 * variance + 0.3 * spread, rtol=1e-5)
+    assert [found[name].dtype for name in "ymv"] == [x.dtype, mean.dtype, mean.dtype]
 
 
 @pytest.mark.parametrize("size", [1, 3, 5, 9])

@@ -11,7 +11,7 @@ from tilewright.graph.ops.registry import OPERATORS
 
 def test_each_operator_of_each_file_is_in_the_set(root: Path) -> None:
     bases: dict[str, set[str]] = {}
-    for path in (root / "graph" / "ops").glob("*.py"):
+    for path in (root / "graph" / "ops").rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef):
                 bases[node.name] = {ast.unparse(base) for base in node.bases}

@@ -9,6 +9,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.tir.errors import IRError
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.te import te
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
@@ -91,3 +93,24 @@ def test_functions_of_floats_refuse_integers(name: str) -> None:
     x = te.placeholder((3,), "int32", name="X")
     with pytest.raises(IRError):
         getattr(te, name)(x[0])
+
+
+@pytest.mark.parametrize(("source", "to"), [("float32", "int32"), ("uint64", "float64")])
+def test_bits_are_read_as_another_type(source: str, to: str) -> None:
+    x = te.placeholder((9,), source, name="X")
+    func = te.func(x, te.compute((9,), lambda i: te.reinterpret(x[i], to), name="Y"), name="f")
+    given = np.linspace(-2, 7, 9).astype(source if source[0] == "f" else to).view(source)
+    (found,) = interpret(func, given)
+    np.testing.assert_array_equal(found, given.view(to))
+    np.testing.assert_array_equal(evaluate(func, [given])["Y"], given.view(to))
+
+
+@pytest.mark.parametrize(("source", "to"), [("float16", "int16"), ("float32", "int64")])
+def test_bits_of_other_widths_are_refused(source: str, to: str) -> None:
+    x = te.placeholder((9,), source, name="X")
+    with pytest.raises(IRError) as refused:
+        te.reinterpret(x[0], to)
+    assert str(refused.value) == (
+        f"IRTypeError: te.reinterpret: the value is {source}, wanted is {to}; expected two types "
+        "of 32 bits, or of 64. [te-reinterpret]"
+    )

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from ....ops import bits, functions
+from ....ops import bits, functions, movement
 from ..node import NodeReader, NotSupported
 from ..tensors import dtype_name
 from .rule import ImportRule, Result, plain
+
+_WIDTHS = {
+    "bool": 8,
+    **{f"{kind}{bits}": bits for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": bits for bits in (16, 32, 64)},
+}
 
 
 def _shift(node: NodeReader) -> Result:
@@ -18,13 +24,16 @@ def _shift(node: NodeReader) -> Result:
 def _bit_cast(node: NodeReader) -> Result:
     """Between integers of one width, and from bool, it is a Cast, which keeps all bits."""
     source, to = node.type(0).dtype, dtype_name(node.integer("to"))
-    widths = [{"bool": "8"}.get(name, name.lstrip("uint")) for name in (source, to)]
-    whole = widths[0] == widths[1] and widths[0].isdigit()
-    if source != to and not (whole and to != "bool"):
+    widths = [_WIDTHS.get(name, 0) for name in (source, to)]
+    if source == to:
+        return movement.Identity(), node.inputs
+    is_float = "float" in source or "float" in to
+    if widths[0] != widths[1] or to == "bool" or widths[0] < (32 if is_float else 8):
         raise NotSupported(
-            f"it gives the bits of {source} as {to}; known are integers of one width"
+            f"it gives the bits of {source} as {to}; known are integers of one width, and floats "
+            "of 32 and 64 bits"
         )
-    return functions.Cast(to), node.inputs
+    return bits.BitCast(source, to) if is_float else functions.Cast(to), node.inputs
 
 
 RULES: dict[str, ImportRule] = {

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....tir.sizes import AnySize, at_most, greatest, largest, least
+from ....ir.draws import drawing_nodes
 from ....ir.ir import Graph, GraphNode, RegionOperator, make_graph
 from ....ops.arithmetic import Min
 from ....ops.movement import Identity, Reshape, Transpose
 from ....regions.branch import IfElse
 from ....regions.loop import ITERATION, Loop
-from ....types import Splat, TensorType, array_of, inverse
+from ....types import Constant, Splat, TensorType, array_of, inverse
 from ..node import NodeReader, NotSupported, Region, node_name
+from ..structures import regrouped, structures_of
 from .collected import collecting, cut
 from .data_sizes import stated_bounds
-from .rule import Application, ImportRule, Result, Several
+from .rule import Application, ImportRule, Result, Several, Values
+from .unrolling import unrolled
 
 _TRUE = Splat(True, "bool", ())
 _LARGEST_COUNT = 1 << 40  # more iterations than anybody waits for: a condition ends them
@@ -24,12 +27,24 @@ def _if(node: NodeReader) -> Result:
     """A constant condition takes its branch, whatever the other one is."""
     known = node.builder.constants.get(node.value(0))
     if known is not None and node.type(0).elements == 1:
-        taken = node.inline("then_branch" if array_of(known).item() else "else_branch")
-        return Several(tuple((Identity(), (value,)) for value in taken))
+        return Values(node.inline("then_branch" if array_of(known).item() else "else_branch"))
     then, otherwise = (node.region(name, ()) for name in ("then_branch", "else_branch"))
+    made, others = structures_of(then.values), structures_of(otherwise.values)
+    if made != others:
+        one, other = next(pair for pair in zip(made, others, strict=False) if pair[0] != pair[1])
+        raise NotSupported(
+            f"it gives {one} or {other}, and its condition, input '{node.value(0)}' is not a "
+            "constant"
+        )
     captured = tuple(dict.fromkeys((*then.captured, *otherwise.captured)))
     op = IfElse(*(_taking(region, captured, node) for region in (then, otherwise)))
-    return _defined(node, op, (node.value(0), *captured), len(op.then.outputs))
+    inputs = (node.value(0), *captured)
+    if all(isinstance(value, str) for value in then.values):
+        return _defined(node, op, inputs, len(op.then.outputs))
+    base, count = node_name(node.proto), len(op.then.outputs)
+    names = [node.builder.fresh(f"{base}.tensor{n}") for n in range(count)]
+    node.define(GraphNode(op, inputs, tuple(names), node.proto.name))
+    return Values(regrouped(then.values, names))
 
 
 def _taking(region: Region, captured: tuple[str, ...], node: NodeReader) -> Graph:
@@ -47,10 +62,12 @@ def _taking(region: Region, captured: tuple[str, ...], node: NodeReader) -> Grap
 
 def _loop(node: NodeReader) -> Result:
     """A constant count belongs to the operator; a condition is asked where it may be false."""
+    if node.reads_structures("body"):
+        return unrolled(node)
     carried = tuple(node.value(n) for n in range(2, len(node.inputs)))
     types = tuple(node.builder.types[value] for value in carried)
     # where an iteration runs, its condition was true
-    region = node.region("body", (ITERATION, _TRUE, *types))
+    region = _body(node, (ITERATION, _TRUE, *types))
     body, inputs = region.graph, list[str]()
     count = _known_count(node)
     counted = node.has(0) and count is None
@@ -86,6 +103,17 @@ def _loop(node: NodeReader) -> Result:
         collected=(False,) * scans,
     )
     return _defined(node, op, (*inputs, *carried, *region.captured), len(made))
+
+
+def _body(node: NodeReader, given: Sequence[TensorType | Constant]) -> Region:
+    """The graph of each iteration. given: what its inputs are."""
+    region = node.region("body", given)
+    if drawing_nodes(region.graph):
+        raise NotSupported(
+            "its iterations would all draw the same random numbers; expected what they draw as an "
+            "input of the loop"
+        )
+    return region
 
 
 def _collecting(
@@ -174,7 +202,7 @@ def _scan(node: NodeReader) -> Result:
             f"it scans arrays of {sorted(lengths, key=str)} rows; expected as many of each"
         )
     rows = [TensorType(types[v].dtype, types[v].shape[1:]) for v in arrays]
-    region = node.region("body", (*(types[value] for value in carried), *rows))
+    region = _body(node, (*(types[value] for value in carried), *rows))
     body = region.graph
     collected = len(body.outputs) - states
     if collected < 0:
@@ -251,7 +279,7 @@ def _defined(node: NodeReader, op: RegionOperator, inputs: tuple[str, ...], outp
 _LOOPS = (11, 13, 16, 19, 21, 23, 24, 25)
 RULES: dict[str, ImportRule] = {
     "If": ImportRule((1, *_LOOPS), ("then_branch", "else_branch"), _if, outputs=None),
-    "Loop": ImportRule((1, *_LOOPS), ("body",), _loop, outputs=None),
+    "Loop": ImportRule((1, *_LOOPS), ("body",), _loop, None, True),
     "Scan": ImportRule(
         (9, *_LOOPS),
         (

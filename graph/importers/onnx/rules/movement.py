@@ -10,15 +10,14 @@ from ....ops import movement, repetition, triangle
 from ....ops.base import normal_axis
 from ....types import Shape
 from ..node import NodeReader, NotSupported
-from .rule import MOVES, ImportRule, Result, plain
+from .rule import MOVES, ImportRule, Result, Values
 from .slicing import distinct_axes
 from .variadic import concat
 
 
-def _dropout(node: NodeReader) -> Result:
-    if node.has(2) and bool(node.constant(2, 1).any()):
-        raise NotSupported("training_mode is true")
-    return movement.Identity(), node.inputs[:1]
+def _identity(node: NodeReader) -> Result:
+    value = node.structured(0)
+    return (movement.Identity(), (value,)) if isinstance(value, str) else Values((value,))
 
 
 def _reshaped(node: NodeReader, shape: Shape) -> Result:
@@ -57,15 +56,20 @@ def named_axes(node: NodeReader, rank: int) -> set[int] | None:
     if node.given("axes"):
         axes = node.integers("axes")
     elif node.has(1):
-        axes = node.sizes(1)
+        axes = _axes(node)
     else:
         return None
     return set(distinct_axes(node, axes, rank))
 
 
+def _axes(node: NodeReader) -> tuple[int, ...]:
+    """The second input; one number stands for a list of one, as in onnxruntime."""
+    return (node.whole(1),) if node.type(1).rank == 0 else node.sizes(1)
+
+
 def _unsqueeze(node: NodeReader) -> Result:
     source = node.type(0).shape
-    count = len(node.integers("axes")) if node.given("axes") else len(node.sizes(1))
+    count = len(node.integers("axes")) if node.given("axes") else len(_axes(node))
     axes = named_axes(node, len(source) + count) or set()
     sizes = iter(source)
     return _reshaped(
@@ -161,10 +165,9 @@ RULES: dict[str, ImportRule] = {
     "CumProd": ImportRule((26,), ("exclusive", "reverse"), _running(triangle.CumProd)),
     "CumSum": ImportRule((11, 14), ("exclusive", "reverse"), _running(triangle.CumSum)),
     "DepthToSpace": ImportRule((1, 11, 13, 28), ("blocksize", "mode"), _depth_to_space),
-    "Dropout": ImportRule((7, 10, 12, 13, 22), ("ratio", "seed"), _dropout),
     "Expand": ImportRule((8, 13), (), _expand),
     "Flatten": ImportRule((1, 9, 11, *MOVES), ("axis",), _flatten),
-    "Identity": ImportRule((1, 14, 16, 19, *MOVES), (), plain(movement.Identity())),
+    "Identity": ImportRule((1, 14, 16, 19, *MOVES), (), _identity, 1, True),
     "Reshape": ImportRule((5, 14, 19, *MOVES), ("allowzero",), _reshape),
     "SpaceToDepth": ImportRule((1, 13, 28), ("blocksize", "mode"), _space_to_depth),
     "Squeeze": ImportRule((1, 11, *MOVES), ("axes",), _squeeze),

@@ -9,15 +9,49 @@ from ....ops import arithmetic, layer_norm, movement, normalisation, reduction
 from ....ops.base import Operator, normal_axis
 from ....ops.functions import Cast, Sqrt
 from ..node import NodeReader, NotSupported
-from .rule import Application, ImportRule, Result
+from .conversions import converted
+from .rule import Application, ImportRule, Result, Several
 
 
 def _batch_normalization(node: NodeReader) -> Result:
     if node.integer("spatial", 1) != 1:
         raise NotSupported("spatial is 0")
+    op = normalisation.BatchNormalization(node.real("epsilon", 1e-5))
     if node.flag("training_mode"):
-        raise NotSupported("training_mode is 1")
-    return _in_one_type(node, normalisation.BatchNormalization(node.real("epsilon", 1e-5)), 0)
+        return _trained(node, op)
+    if extra := [name for name in node.proto.output[1:] if name]:
+        raise NotSupported(f"its output '{extra[0]}' is used, which training_mode 1 alone gives")
+    return _in_one_type(node, op, 0)
+
+
+def _trained(node: NodeReader, op: normalisation.BatchNormalization) -> Result:
+    """By the mean and the variance of the batch, which the running ones approach."""
+    x, statistic = node.type(0), node.type(3).dtype
+    if x.rank < 2:
+        raise NotSupported(f"its data are {x}; expected a channel axis")
+    wide = x.dtype if dtype(x.dtype).bits > 16 else "float32"
+    axes = tuple(axis for axis in range(x.rank) if axis != 1)
+    value = converted(node, node.value(0), wide)
+    mean = node.emit(reduction.ReduceMean(axes), value)
+    apart = node.emit(arithmetic.Sub(), value, mean)
+    square = node.emit(arithmetic.Mul(), apart, apart)
+    found = (
+        node.emit(movement.Reshape(x.shape[1:2]), mean),
+        node.emit(reduction.ReduceMean(axes, False), square),
+    )
+    given = (converted(node, node.value(position), wide) for position in (1, 2))
+    scaled = node.emit(op, value, *given, *found)
+    running = (_running(node, n, converted(node, one, statistic)) for n, one in enumerate(found, 3))
+    shown = (converted(node, scaled, x.dtype), *running)
+    return Several(tuple((movement.Identity(), (one,)) for one in shown))
+
+
+def _running(node: NodeReader, position: int, found: str) -> str:
+    """The running statistic, and a part of what was found."""
+    momentum = node.real("momentum", 0.9)
+    kept = node.emit(arithmetic.Mul(), node.value(position), node.number(momentum, position))
+    added = node.emit(arithmetic.Mul(), found, node.number(1 - momentum, position))
+    return node.emit(arithmetic.Add(), kept, added)
 
 
 def _lrn(node: NodeReader) -> Result:
@@ -43,7 +77,8 @@ def _in_one_type(node: NodeReader, op: Operator, like: int) -> Application:
     widest = max(types, key=lambda name: dtype(name).bits)
     if set(types) == {widest}:
         return op, node.inputs
-    wide = (node.emit(Cast(widest), value) for value in node.inputs)
+    widest = widest if dtype(widest).bits > 16 else "float32"
+    wide = (converted(node, value, widest) for value in node.inputs)
     return Cast(types[like]), (node.emit(op, *wide),)
 
 
@@ -109,7 +144,10 @@ def _grouped(node: NodeReader, groups: int) -> Result:
 
 RULES: dict[str, ImportRule] = {
     "BatchNormalization": ImportRule(
-        (7, 9, 14, 15), ("epsilon", "momentum", "spatial", "training_mode"), _batch_normalization
+        (7, 9, 14, 15),
+        ("epsilon", "momentum", "spatial", "training_mode"),
+        _batch_normalization,
+        None,
     ),
     "GroupNormalization": ImportRule(
         (18, 21), ("epsilon", "num_groups", "stash_type"), _group_normalization

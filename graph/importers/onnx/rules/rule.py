@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ....ops.base import Operator
 from ....types import Constant
 from ..node import NodeReader
+from ..structures import Value
 
 Application = tuple[Operator, tuple[str, ...]]
 
@@ -19,7 +20,14 @@ class Several:
     results: tuple[Application, ...]
 
 
-Result = Application | Several | Constant  # an application gives all outputs of the node
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What the outputs of a node are: values that exist, or what holds them together."""
+
+    values: tuple[Value, ...]
+
+
+Result = Application | Several | Values | Constant  # an application gives all outputs of the node
 
 CONTRIBUTED = "com.microsoft"  # the domain of onnxruntime's own operators
 MOVES = (13, 21, 23, 24, 25)  # versions of operators that move data: each only adds element types
@@ -30,7 +38,8 @@ class ImportRule:
     """How to import one operator.
 
     versions: as ONNX counts them; attributes: the names that `build` understands; outputs: how many
-    of the node's outputs `build` knows, None for all. contributed: whether onnxruntime knows the
+    of the node's outputs `build` knows, None for all. takes_structures: whether an input may be a
+    sequence, or an optional value without an element. contributed: whether onnxruntime knows the
     operator in opsets of ONNX that do not have it, as version 1.
     """
 
@@ -38,6 +47,7 @@ class ImportRule:
     attributes: tuple[str, ...]
     build: Callable[[NodeReader], Result]
     outputs: int | None = 1
+    takes_structures: bool = False
     contributed: bool = False
 
 

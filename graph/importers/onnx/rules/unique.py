@@ -1,5 +1,5 @@
 """The rule of Unique, in words of other operators: equal elements stand side by side when they are
-sorted.
+sorted. Slices along an axis are compared by their numbers.
 """
 
 from __future__ import annotations
@@ -7,9 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from .....tir.sizes import closed
+from .....tir.sizes import closed, closed_shape
 from ....ir.ir import GraphNode
 from ....ops.arithmetic import Sub
+from ....ops.base import normal_axis
 from ....ops.finding import FindTrue, RunStarts, TrueWords
 from ....ops.functions import Cast
 from ....ops.gathering import Gather
@@ -20,30 +21,38 @@ from ....types import Splat
 from ..node import NodeReader, NotSupported, node_name
 from .data_sizes import found_places
 from .rule import ImportRule, Result, Several
+from .slice_order import slice_numbers
 
 _OUTPUTS = 4
 
 
 def _unique(node: NodeReader) -> Result:
-    type_ = node.type(0)
-    if node.given("axis") and (type_.rank != 1 or node.integer("axis") not in (0, -1)):
-        raise NotSupported("it compares slices along an axis; known are elements")
-    length = closed(type_.elements)
-    if not length:
+    type_, in_order = node.type(0), node.integer("sorted", 1) != 0
+    if not closed(type_.elements):
         raise NotSupported("its input has no elements")
+    if node.given("axis") and type_.rank != 1:
+        axis = normal_axis(Identity(), node.integer("axis"), type_.rank)
+        numbers = slice_numbers(node, axis)
+        (length,) = closed_shape(node.builder.types[numbers].shape)
+        return _Unique(node, numbers, length, node.value(0), axis).result(in_order=in_order)
+    if node.given("axis"):
+        normal_axis(Identity(), node.integer("axis"), 1)
+    length = closed(type_.elements)
     flat = node.value(0) if type_.rank == 1 else node.emit(Reshape((length,)), node.value(0))
-    return _Unique(node, flat, length).result(in_order=node.integer("sorted", 1) != 0)
+    return _Unique(node, flat, length, flat).result(in_order=in_order)
 
 
 @dataclass(frozen=True)
 class _Unique:
     """The elements of the vector `flat`, of `length`, sorted; what is asked of them is computed
-    once.
+    once. Each stands for a slice of `whole` along `axis`.
     """
 
     node: NodeReader
     flat: str
     length: int
+    whole: str
+    axis: int = 0
 
     def result(self, *, in_order: bool) -> Several:
         """All outputs that the node has; in_order: smaller elements first, else those that stand
@@ -54,7 +63,7 @@ class _Unique:
         starts = self.starts if in_order else emit(Gather(0), self.starts, self.rank)
         places, _ = found_places(self.node, starts)
         indices = self.taken(self.order, places) if in_order else places
-        values = [self.taken(self.flat, indices), indices]
+        values = [emit(Gather(self.axis), self.whole, indices), indices]
         if outputs[2]:
             values.append(self.group if in_order else self.group_by_first(starts))
         else:

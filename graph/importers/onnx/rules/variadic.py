@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from ....ops import arithmetic, movement
 from ....ops.base import normal_axis
 from ..node import NodeReader
-from .rule import Result
+from .rule import Application, Result
 
 MOST_TERMS = 48  # of an expression, which has a level for each
 MOST_PIECES = 80  # of a Concat; two levels of it join 6,400 tensors
@@ -34,7 +34,11 @@ def folded(node: NodeReader, op: Folded) -> tuple[str, ...]:
 def concat(node: NodeReader) -> Result:
     """The rule of Concat."""
     axis = normal_axis(movement.Concat(0), node.integer("axis"), node.type(0).rank)
-    op, values = movement.Concat(axis), node.inputs
+    return joined(node, movement.Concat(axis), node.inputs)
+
+
+def joined(node: NodeReader, op: movement.Concat, values: tuple[str, ...]) -> Application:
+    """The node that joins values, and what it reads."""
     while len(values) > MOST_PIECES:
         values = tuple(node.emit(op, *part) for part in _runs(values))
     return op, values
