@@ -146,6 +146,7 @@ def test_every_value_converts_alike_in_interpreter_and_evaluator(name: str) -> N
         same_bits(got, expected[f"to_{kind}"], kind, values)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("name", STORAGE)
 def test_the_lowered_function_means_what_its_definition_does(name: str, isa: str) -> None:
@@ -159,6 +160,7 @@ def test_the_lowered_function_means_what_its_definition_does(name: str, isa: str
 
 
 @pytest.mark.needs_cc
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STORAGE)
 def test_compiled_code_converts_every_value(
     name: str, target: Target, run_artifact: Callable[..., tuple[np.ndarray, ...]]
@@ -172,6 +174,7 @@ def test_compiled_code_converts_every_value(
 
 
 @pytest.mark.needs_cc
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FLOATS)
 def test_compiled_code_rounds_every_tie(
     name: str, target: Target, run_artifact: Callable[..., tuple[np.ndarray, ...]]
