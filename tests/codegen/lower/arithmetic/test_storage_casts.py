@@ -137,6 +137,7 @@ def test_the_evaluator_rounds_as_ml_dtypes(name: str) -> None:
         same_bits(got, values.astype(dtype(name).numpy), name, values)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STORAGE)
 def test_every_value_converts_alike_in_interpreter_and_evaluator(name: str) -> None:
     values = every_value(name)[:: 64 if dtype(name).bytes == 2 else 1]
@@ -146,7 +147,7 @@ def test_every_value_converts_alike_in_interpreter_and_evaluator(name: str) -> N
         same_bits(got, expected[f"to_{kind}"], kind, values)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("name", STORAGE)
 def test_the_lowered_function_means_what_its_definition_does(name: str, isa: str) -> None:
@@ -159,8 +160,8 @@ def test_the_lowered_function_means_what_its_definition_does(name: str, isa: str
         same_bits(got, expected[f"to_{kind}"], kind, values)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.needs_cc
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STORAGE)
 def test_compiled_code_converts_every_value(
     name: str, target: Target, run_artifact: Callable[..., tuple[np.ndarray, ...]]
@@ -173,8 +174,8 @@ def test_compiled_code_converts_every_value(
         same_bits(got, expected[f"to_{kind}"], kind, values)
 
 
-@pytest.mark.needs_cc
 @pytest.mark.sampled(2)
+@pytest.mark.needs_cc
 @pytest.mark.parametrize("name", FLOATS)
 def test_compiled_code_rounds_every_tie(
     name: str, target: Target, run_artifact: Callable[..., tuple[np.ndarray, ...]]
