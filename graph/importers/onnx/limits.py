@@ -16,6 +16,11 @@ from ...errors import ModelError
 from ...options import LARGEST_MODEL
 from ...types import Shape, TensorType, numpy_type
 
+_WHY = {
+    "float8e8m0": "which has neither zero nor sign, so nothing can be padded with it",
+    "float6e2m3": "whose elements lie across bytes",
+    "float6e3m2": "whose elements lie across bytes",
+}
 _MOST = 1 << 35  # bytes of a value, however much memory there is
 
 
@@ -79,6 +84,11 @@ class Account:
             )
 
 
+def told(dtype: str) -> str:
+    """The name of an element type that is not read, and why, where it holds numbers."""
+    return f"{dtype}, {_WHY[dtype]}" if dtype in _WHY else dtype
+
+
 def checked_type(what: str, dtype: str, shape: Shape, limits: ImportLimits) -> TensorType:
     """The type of `what`.
 
@@ -87,7 +97,7 @@ def checked_type(what: str, dtype: str, shape: Shape, limits: ImportLimits) -> T
     """
     if dtype not in dtypes.NAMES:
         known = ", ".join(dtypes.NAMES)
-        raise UnsupportedType(what, f"has element type {dtype}; expected one of {known}")
+        raise UnsupportedType(what, f"has element type {told(dtype)}; expected one of {known}")
     if len(shape) > limits.rank:
         raise ModelError(
             f"model: {what} has {len(shape)} dimensions; expected at most {limits.rank}.",

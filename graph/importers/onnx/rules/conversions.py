@@ -7,6 +7,7 @@ import ml_dtypes
 from .....tir.dtype import NAMES, dtype
 from ....ops.functions import Cast
 from ....types import FLOATS, Splat, is_only_stored, numpy_type
+from ..limits import told
 from ..node import NodeReader, NotSupported
 from ..tensors import dtype_name
 from .arithmetic import clipped
@@ -49,7 +50,7 @@ def wanted_type(node: NodeReader, attribute: str) -> str:
     """The element type that an attribute names. Raises: NotSupported where we have none such."""
     name = dtype_name(node.integer(attribute))
     if name not in NAMES:
-        raise NotSupported(f"it converts to {name}; known are {', '.join(NAMES)}")
+        raise NotSupported(f"it converts to {told(name)}; known are {', '.join(NAMES)}")
     return name
 
 

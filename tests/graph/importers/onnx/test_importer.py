@@ -15,7 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError, ModelFileError, UnsupportedOperator
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.importers.onnx.limits import ImportLimits
+from tilewright.graph.importers.onnx.limits import ImportLimits, told
 from tilewright.graph.importers.onnx.rules.table import RULES
 from tilewright.graph.ir.verify import verify
 from tilewright.graph.types import Splat
@@ -458,7 +458,9 @@ def test_shapes_that_do_not_fit_the_model_are_refused(golden: Golden) -> None:
 def test_types_that_are_not_read_are_refused(name: str) -> None:
     model = model_of(RELU, elem_type=TensorProto.DataType.Value(name))
     found = refusal(model, UnsupportedOperator)
-    assert f"    input 'x': it has element type {name.lower()}; expected one of bool, " in found
+    assert (
+        f"    input 'x': it has element type {told(name.lower())}; expected one of bool, " in found
+    )
     assert f" {name.lower()}" not in found.split("expected one of")[1]
 
 

@@ -195,6 +195,6 @@ def test_what_does_not_fit_is_refused() -> None:
         "ModelError: model: node 'y' (QuantizeLinear) gives uint8, and its zero point is int8; "
         "expected one type. [onnx-quantized-type]"
     )
-    assert "it converts to float6e2m3; known are" in refusal(
+    assert "it converts to float6e2m3, whose elements lie across bytes; known" in refusal(
         "QuantizeLinear", x, scales(), output_dtype=TensorProto.FLOAT6E2M3
     )
