@@ -204,7 +204,9 @@ class NodeReader:
         name, fresh = node_name(self.proto), self.builder.fresh
         outputs = [fresh(f"{name}.{operator}{n or ''}") for n in range(count)]
         made = helper.make_node(operator, inputs, outputs, name)
-        made.attribute.extend(helper.make_attribute(*item) for item in attributes.items())
+        for title, value in attributes.items():
+            kind = None if isinstance(value, int | float | str) else KINDS["integers"]
+            made.attribute.append(helper.make_attribute(title, value, attr_type=kind))
         return self.regions.spell(made)
 
     def define(self, node: GraphNode) -> None:

@@ -30,7 +30,7 @@ def _zero(node: NodeReader, position: int, zero: int, behind: int) -> str:
         number = node.emit(Reshape(()), number)
     elif type_.rank == 1:
         axis = given.rank - 1 - behind
-        if axis < 0 or type_.shape[0] != given.shape[axis]:
+        if axis < 0 or type_.shape != given.shape[axis : axis + 1]:
             raise ModelError(
                 f"model: {node.title} has zero points {type_} for {given}; expected one, or one "
                 f"for each element of axis {axis}.",
@@ -58,6 +58,8 @@ def _shifted(node: NodeReader, position: int, zero: int, behind: int) -> str:
 def _matmul_integer(node: NodeReader) -> Result:
     """A vector is a matrix of one row on the left, of one column on the right; that axis goes."""
     a, b = node.type(0), node.type(1)
+    if min(a.rank, b.rank) < 1:
+        return matmul.IntegerMatMul(), node.inputs[:2]  # which it refuses
     zeros = (_zero(node, 0, 2, 1 if a.rank > 1 else 0), _zero(node, 1, 3, 0))
     left, right = node.value(0), node.value(1)
     if a.rank == 1:

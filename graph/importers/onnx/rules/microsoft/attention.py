@@ -16,7 +16,7 @@ from .....ops.slicing import Slice
 from ...node import NodeReader, NotSupported
 from ..rule import Application, ImportRule, Result, Several
 from .heads import Scores, attended, head_depth, split_heads
-from .spelling import whole_list
+from .spelling import check_rank, whole_list
 
 _FILTER = -10000.0  # what a mask adds to what may not be seen, where the node does not say it
 _OWN = ("mask_filter_value", "num_heads", "scale", "unidirectional")
@@ -107,6 +107,8 @@ def _operands(node: NodeReader, bias: int) -> tuple[str, str, str]:
     else:
         raise NotSupported(f"its query is {query}")
     parts = [q, k, v]
+    for part in parts:
+        check_rank(node, part, 3, 4)
     types = node.builder.types
     if node.has(bias):
         own_widths = [
@@ -133,7 +135,7 @@ def _packed(node: NodeReader, value: str, count: int) -> list[str]:
 def side_by_side(node: NodeReader, value: str, widths: Sequence[AnySize]) -> list[str]:
     """The parts of the last axis that have these widths. Raises: ModelError."""
     type_ = node.builder.types[value]
-    if type_.shape[-1] != sum(widths[1:], widths[0]):
+    if type_.shape[-1:] != (sum(widths[1:], widths[0]),):
         raise ModelError(
             f"model: {node.title} has {type_} for parts of {', '.join(map(str, widths))} numbers; "
             "expected as many as these have together.",
@@ -151,6 +153,7 @@ def side_by_side(node: NodeReader, value: str, widths: Sequence[AnySize]) -> lis
 
 def _half(node: NodeReader, past: int, number: int) -> str:
     """The keys, or the values, of [2, b, n, s, h]."""
+    check_rank(node, node.value(past), 5)
     shape = node.type(past).shape
     starts, sizes = (number, *(0 for _ in shape[1:])), (1, *shape[1:])
     part = node.emit(Slice(starts, sizes, (1,) * len(shape)), node.value(past))
@@ -166,6 +169,7 @@ def _masked(
 ) -> tuple[str, str]:
     """The attention with the masks that the node has, and its scores."""
     q, k, _ = parts
+    check_rank(node, k, 4)
     batch, heads, rows, depth = node.builder.types[q].shape
     places = node.builder.types[k].shape[2]
     scores = Scores(node, q, batch, closed(heads), rows, places)

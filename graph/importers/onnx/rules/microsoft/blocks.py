@@ -56,12 +56,19 @@ def _weights(node: NodeReader) -> Array:
     zeros: Array = np.full((columns, count), 1 << (bits - 1))
     if node.has(3):
         given = node.constant(3, _MOST)
+        own = -(-count * bits // 8) if given.dtype == "uint8" else count
+        if given.size != columns * own:
+            raise ModelError(
+                f"model: {node.title} has zero points {node.type(3)}; expected {columns} times "
+                f"{own} for {count} blocks of {bits} bits.",
+                code="onnx-block-zeros",
+            )
         parts = unpacked(given.reshape(columns, -1), bits) if given.dtype == "uint8" else given
         zeros = parts.reshape(columns, -1)[:, :count]
     kind = scales.dtype
     centred = cast(Floats, levels.astype(kind)) - cast(Floats, zeros.astype(kind))[..., None]
-    own = centred * scales.reshape(columns, count, 1)
-    return np.ascontiguousarray(own.reshape(columns, -1)[:, :rows].T)
+    weights = centred * scales.reshape(columns, count, 1)
+    return np.ascontiguousarray(weights.reshape(columns, -1)[:, :rows].T)
 
 
 def _checked_bits(node: NodeReader) -> int:

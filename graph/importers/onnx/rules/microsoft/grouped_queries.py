@@ -21,7 +21,7 @@ from ...node import NodeReader, NotSupported
 from ..rule import Application, ImportRule, Result, Several
 from .attention import side_by_side
 from .heads import Scores, attended, head_depth, split_heads
-from .spelling import number_like, numbers_up_to, whole, whole_list
+from .spelling import check_rank, number_like, numbers_up_to, whole, whole_list
 
 _REFUSED = {12: "k_scale", 13: "v_scale", 16: "query_seqlens"}  # inputs by position
 _PLAIN = "NONE"  # of k_quant_type and v_quant_type: the cache has the type of the keys
@@ -52,6 +52,7 @@ class _Cached:
         node = self.node
         if not node.has(position):
             return new
+        check_rank(node, node.value(position), 4)
         past = node.type(position).shape
         size = greatest(past[2], self.places)
         after = (0, 0, closed(size - past[2]), 0)
@@ -89,6 +90,8 @@ class _Cached:
 def _grouped(node: NodeReader) -> Result:
     _check_known(node)
     heads, shared = node.integer("num_heads"), node.integer("kv_num_heads")
+    check_rank(node, node.value(0), 3)
+    check_rank(node, node.value(5), 1)
     q, k, v = _operands(node, heads, shared)
     batch, _, rows, depth = node.builder.types[q].shape
     cached = _Cached(node, heads, shared, batch, rows, node.size(6), _first(node, rows))
@@ -152,6 +155,7 @@ def _normed(node: NodeReader, value: str, scale: int, epsilon: float) -> str:
 
 def _rotated(node: NodeReader, value: str, places: str) -> str:
     """RotaryEmbedding of the first numbers of each head, as many as the caches have."""
+    check_rank(node, node.value(7), 2)
     shape = node.builder.types[value].shape
     width = 2 * closed(node.type(7).shape[-1])
     return node.spell(

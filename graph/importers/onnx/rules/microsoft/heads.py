@@ -15,7 +15,7 @@ from .....ops.matmul import MatMul
 from .....ops.repetition import Expand
 from .....ops.softmax import Softmax
 from ...node import NodeReader
-from .spelling import number_like, numbers_up_to, sizes, whole_list
+from .spelling import check_rank, number_like, numbers_up_to, sizes, whole_list
 
 _IN_FRONT = (0, 2, 1, 3)  # [b, s, n, h] -> [b, n, s, h], and back
 
@@ -63,6 +63,7 @@ class Scores:
 
 def split_heads(node: NodeReader, value: str, heads: int) -> str:
     """[b, s, n * h] -> [b, n, s, h]"""
+    check_rank(node, value, 3)
     batch, places, width = node.builder.types[value].shape
     depth = head_depth(node, width, heads)
     parts = node.emit(movement.Reshape((batch, places, heads, depth)), value)
@@ -104,6 +105,8 @@ def attended(
     each row besides its scores, a number for each head; "" for none.
     """
     q, k, v = parts
+    for part in parts:
+        check_rank(node, part, 4)
     (batch, heads, rows, depth), shared = node.builder.types[q].shape, node.builder.types[k].shape
     groups = closed(exact_quotient(heads, shared[1]) or 0)
     q = node.emit(movement.Reshape((batch, shared[1], rows * groups, depth)), q)
@@ -117,6 +120,7 @@ def attended(
         mask = masks[0]
         for other in masks[1:]:
             mask = node.emit(arithmetic.Add(), mask, other)
+        check_rank(node, mask, 2, 3, 4)
         mask = _for_groups(node, mask, closed(shared[1]), groups, rows)
         scores = node.emit(arithmetic.Add(), scores, mask)
     weights = _weights(node, scores, sink, groups, rows)

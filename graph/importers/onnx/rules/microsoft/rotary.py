@@ -8,7 +8,7 @@ from .....ops import arithmetic, movement
 from .....ops.repetition import Expand
 from ...node import NodeReader, NotSupported
 from ..rule import ImportRule, Result
-from .spelling import numbers_up_to
+from .spelling import check_rank, numbers_up_to
 
 
 def _rotary(node: NodeReader) -> Result:
@@ -23,6 +23,8 @@ def _rotary(node: NodeReader) -> Result:
             "heads, places, numbers].",
             code="onnx-rotary-input",
         )
+    for cache in caches:
+        check_rank(node, cache, 2)
     heads = node.integer("num_heads", 0)
     if x.rank == 3 and not heads:
         heads = closed(exact_quotient(x.shape[2], node.type(2).shape[-1] * 2) or 0)

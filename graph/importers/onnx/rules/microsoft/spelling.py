@@ -7,9 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from ......tir.sizes import AnySize
+from .....errors import ModelError
 from .....ops.movement import Transpose
 from .....types import Splat
 from ...node import NodeReader, node_name
+
+
+def check_rank(node: NodeReader, value: str, *ranks: int) -> None:
+    """Refuse a value that has another number of axes."""
+    type_ = node.builder.types[value]
+    if type_.rank not in ranks:
+        expected = " or ".join(map(str, ranks))
+        raise ModelError(
+            f"model: {node.title} reads '{value}' of type {type_}; expected {expected} axes.",
+            code="onnx-rank",
+        )
 
 
 def whole(node: NodeReader, value: int) -> str:

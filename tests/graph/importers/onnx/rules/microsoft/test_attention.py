@@ -224,6 +224,11 @@ def test_what_is_not_known_is_refused_by_name() -> None:
             "as many as these have together. [onnx-attention-parts]",
         ),
         (
+            Contributed("MultiHeadAttention", (Q, K[0], V), HEADS),
+            "node 'node0' (MultiHeadAttention) reads 'n0_x1' of type float32[4, 8]; expected 3 "
+            "or 4 axes. [onnx-rank]",
+        ),
+        (
             Contributed("RotaryEmbedding", (BIAS, np.array([2]), X[0], X[0])),
             "node 'node0' (RotaryEmbedding) has input float32[24]; expected [batch, places, "
             "numbers] or [batch, heads, places, numbers]. [onnx-rotary-input]",

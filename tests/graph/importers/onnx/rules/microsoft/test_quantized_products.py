@@ -177,6 +177,13 @@ def test_what_is_not_known_or_does_not_fit_is_refused() -> None:
         "ModelError: model: node 'node0' (MatMulNBits) has weights uint8[5, 2, 8] and scales "
         "float32[5, 2]; expected 5 columns of 4 blocks of 16 elements of 4 bits. [onnx-blocks]"
     )
+    zeros = Contributed(
+        "MatMulNBits", (*node.inputs[:3], drawn(3, "uint8", 5, 2)), node.attributes, (1, 2, 3)
+    )
+    assert refusal(zeros) == (
+        "ModelError: model: node 'node0' (MatMulNBits) has zero points uint8[5, 2]; expected 5 "
+        "times 1 for 2 blocks of 4 bits. [onnx-block-zeros]"
+    )
     rows = (drawn(1, "uint8", 7, 24), np.array([1]), random(2, 7, 3))
     for attributes, text in (
         ({"quantize_axis": 0, "block_size": 16}, "it takes along axis 0 of uint8[7, 24]"),
