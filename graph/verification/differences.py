@@ -76,6 +76,8 @@ class ValueDifference:
             text += f"; {self.unlike} NaN or infinite in one alone"
         return printable(f"{text}; {self.at}")
 
+    __repr__ = __str__
+
 
 def difference(
     name: str, ours: Array, theirs: Array, bound: ValueBound, at: str

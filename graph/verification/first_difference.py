@@ -83,6 +83,8 @@ class FirstDifference:
             lines.append(f"  the node alone, on what the other system gave it, {word}")
         return printable("\n".join(lines))
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class InnerComparison:
@@ -98,6 +100,8 @@ class InnerComparison:
         left = f", {len(self.left_out)} could not be kept" if self.left_out else ""
         head = f"{self.compared} value{'s' * (self.compared != 1)} within compared{left}; "
         return head + (str(self.first) if self.first is not None else "none differs")
+
+    __repr__ = __str__
 
 
 def compare_inside(

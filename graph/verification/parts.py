@@ -78,7 +78,7 @@ class WholeModel:
             return None
         model = with_graph(self.proto, nodes, _there(inputs), outputs, set(reads), constants)
         _drop_functions(model)
-        return (model, known) if _is_valid(model) else None
+        return (model, known) if is_valid(model) else None
 
     def results(self, part: ModelPart, made: set[str], reads: set[str]) -> list[str]:
         """What a part gives, in the order of its nodes."""
@@ -173,7 +173,8 @@ def _drop_functions(model: ModelProto) -> None:
     model.functions.extend(kept)
 
 
-def _is_valid(model: ModelProto) -> bool:
+def is_valid(model: ModelProto) -> bool:
+    """Whether onnx.checker takes a model."""
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError):

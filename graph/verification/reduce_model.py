@@ -4,8 +4,9 @@ Delta debugging over the nodes of a model. A part of them is a model again: what
 computed becomes an input, with the value that it had in a run of the whole model, or a constant of
 that value where it is an integer (a shape, an axis); what no node reads becomes an output. Then
 outputs are dropped, and nodes are bypassed whose result has the type and the shape of one of their
-inputs, until nothing more can go. Each candidate is a model that onnx.checker takes, and is tried
-in a process of its own, which may crash or hang.
+inputs, until nothing more can go; in the bodies of branches and loops, nodes become an Identity of
+what they read. Each candidate is a model that onnx.checker takes, and is tried in a process of its
+own, which may crash or hang.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ from ...tir.sizes import dims_in, shape_in
 from ...tir.target.target import Target
 from ..importers.onnx.symbols import declared_input, resolve
 from ..options import Shapes
+from .bodies import body_nodes, with_identities, without_unread
 from .cutting import inner_values, with_outputs
 from .delta import smallest
 from .differences import ValueBound
 from .outcomes import CommandTrial, EngineTrial, ModelTrial
-from .parts import ModelPart, WholeModel
+from .parts import ModelPart, WholeModel, is_valid
 from .setting import EngineSetting, ModelSource, read_model
 from .systems import SYSTEMS, SystemFailed, has_onnxruntime, system_named
 
@@ -178,6 +180,7 @@ class _Search:
         while before != best:
             before = best
             best = self.bypassed(self.fewer_outputs(self.fewer_nodes(best)))
+        self.smaller_bodies()
         is_done = time.monotonic() <= self.deadline
         whole = len(self.model.proto.graph.node)
         nodes = len(best.nodes)
@@ -218,6 +221,27 @@ class _Search:
             found = next(filter(None, map(self.fails, self.model.detours(best))), None)
             best, again = found or best, found is not None
         return best
+
+    def smaller_bodies(self) -> None:
+        """Make the graphs within nodes smaller."""
+        place = 0
+        while place < len(body_nodes(self.found[0])):
+            self.tell(f"{len(body_nodes(self.found[0]))} nodes within others, {self.trials} trials")
+            any(map(self.fails_too, with_identities(self.found[0], place)))
+            place += 1
+        while any(map(self.fails_too, without_unread(self.found[0]))):
+            self.tell(f"{len(body_nodes(self.found[0]))} nodes within others, {self.trials} trials")
+
+    def fails_too(self, model: ModelProto) -> bool:
+        """Whether a model with the inputs of the one that was found fails as that does."""
+        known = self.found[1]
+        if model == self.found[0] or not is_valid(model) or time.monotonic() > self.deadline:
+            return False
+        self.trials += 1
+        if self.trial.outcome(model, known) != self.outcome:
+            return False
+        self.found = (model, known)
+        return True
 
     def fails(self, part: ModelPart) -> ModelPart | None:
         """The part, or the part with integers as constants, where that fails as the model does."""
