@@ -164,6 +164,7 @@ def _others() -> tuple[Sample, ...]:
         (Transpose((0, 1, 2)), (x,)),
         (LayerNormalization(1), (rows, numbers(5), numbers(5))),
         (RMSNormalization(1), (rows, numbers(5))),
+        (RMSNormalization(1, inverse=True), (rows, numbers(5))),
         (Softmax((1,)), (rows,)),
         (LogSoftmax((1,)), (rows,)),
         (ReduceMax((1,)), (x,)),
