@@ -115,6 +115,15 @@ def walked(n: Nodes) -> str:
     return n.add("Gather", flat_ids, n.add("Add", start, columns), axis=0)
 
 
+def walked_rows(n: Nodes) -> str:
+    """Rows of six, of which a constant numbers the columns."""
+    nothing, one = n.add("Squeeze", [0]), n.add("Squeeze", [1])
+    count = n.add("Squeeze", n.add("Mul", n.size(0), n.size(1)))
+    start = n.add("Mul", n.add("Unsqueeze", n.add("Range", nothing, count, one), [1]), [6])
+    places = n.add("Add", start, list(range(6)))
+    return n.add("Gather", n.add("Reshape", "x", [-1]), places, axis=0)
+
+
 @pytest.mark.parametrize(
     ("build", "wanted"),
     [
@@ -126,6 +135,7 @@ def walked(n: Nodes) -> str:
         (filled, "float32[2, batch, 3]"),
         (places, "int64[seq]"),
         (walked, "int64[batch, seq]"),
+        (walked_rows, "float32[batch*seq, 6]"),
     ],
 )
 def test_shapes_that_a_model_computes_are_known(build: Callable[[Nodes], str], wanted: str) -> None:
