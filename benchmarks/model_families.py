@@ -1,4 +1,4 @@
-"""Small models of the families that people export, against peers: values, then CPU time.
+"""Small models of the families that people export, against peers: values, then times.
 
     python -m benchmarks.model_families [NAME ...] [--exporters dynamo,script] [--opset 18]
         [--folder FOLDER] [--open] [--threads 1] [--rounds 30] [--no-times] [--write]
@@ -10,9 +10,10 @@ any batch and length. Then: it is compiled without checks, its outputs are compa
 onnxruntime and of torch (the largest difference over the largest magnitude), and `Engine.verify`
 compares them with float64. A refusal is a row of its own.
 
-Times are for machines that other work shares: the systems run in turns, and the least CPU time of
-a call counts, all threads together, of which the time that others had the CPU is no part. For
-latencies on a quiet machine give the files to `benchmarks.models` through TILEWRIGHT_MODELS.
+Times are for machines that other work shares: the systems run in turns, and the least time of a
+call counts, on one thread of CPU time, of which the time that others had the CPU is no part, on
+several of wall time, since the kernel tells late what other threads used. For latencies on a quiet
+machine give the files to `benchmarks.models` through TILEWRIGHT_MODELS.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def compare(
         systems = load_systems(engine, model, inputs, peers, count)
         ours = systems[OURS].outputs()
         if rounds:
-            row.milliseconds[count] = least_times(systems, rounds)
+            row.milliseconds[count] = least_times(systems, count, rounds)
         if not row.errors:
             found = {system: one.outputs() for system, one in systems.items() if system != OURS}
             row.errors = {
@@ -138,15 +139,16 @@ def compare(
             }
 
 
-def least_times(systems: Mapping[str, PeerSession], rounds: int) -> dict[str, float]:
-    """The least CPU time of a call of each system, in milliseconds."""
+def least_times(systems: Mapping[str, PeerSession], threads: int, rounds: int) -> dict[str, float]:
+    """The least time of a call of each system, in milliseconds."""
+    clock = time.process_time if threads == 1 else time.perf_counter
     least = dict.fromkeys(systems, float("inf"))
     for _ in range(rounds):
         for system, session in systems.items():
             for _ in range(CALLS):
-                began = time.process_time()
+                began = clock()
                 session.call()
-                least[system] = min(least[system], (time.process_time() - began) * 1e3)
+                least[system] = min(least[system], (clock() - began) * 1e3)
     return least
 
 
@@ -159,7 +161,7 @@ def difference(ours: Mapping[str, Array], other: Mapping[str, Array]) -> float:
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as Markdown."""
-    head = ("model", "exporter", "launches", "difference", "verify", "threads", "CPU ms, over ours")
+    head = ("model", "exporter", "launches", "difference", "verify", "threads", "ms, times ours")
     cells: list[tuple[object, ...]] = []
     for row in rows:
         if row.refusal:
