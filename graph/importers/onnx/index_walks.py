@@ -120,13 +120,15 @@ def _constant(builder: GraphBuilder, value: str) -> IndexWalk | None:
         return None
     numbers = array.astype(np.int64)
     offset = numbers.reshape(-1)[0]
-    strides = []
+    strides: list[int] = []
+    walked = np.full(numbers.shape, offset)
     for axis, size in enumerate(numbers.shape):
-        second = numbers[tuple(int(d == axis) for d in range(numbers.ndim))] if size > 1 else offset
-        strides.append(int(second - offset))
-    steps = zip(np.indices(numbers.shape, sparse=True), strides, strict=True)
-    even = bool((numbers == sum((grid * step for grid, step in steps), offset)).all())
-    return IndexWalk(numbers.shape, int(offset), tuple(strides)) if even else None
+        beside = numbers[tuple(int(d == axis and size > 1) for d in range(numbers.ndim))]
+        strides.append(int(beside - offset))
+        steps = np.arange(size) * strides[-1]
+        walked += steps.reshape(-1, *(1,) * (numbers.ndim - axis - 1))
+    is_even = bool((numbers == walked).all())
+    return IndexWalk(numbers.shape, int(offset), tuple(strides)) if is_even else None
 
 
 def _reshaped(walk: IndexWalk, shape: Shape) -> IndexWalk | None:

@@ -133,6 +133,7 @@ def _others() -> tuple[Sample, ...]:
         (TopK(1, 2), (x,)),
         (DynamicQuantizeLinear(), (x,)),
         (Attention(2, 0.5), tuple(numbers(1, n, 2, 4) / 10 for n in (3, 5, 5))),
+        (Attention(2, 0.5, masked=True), tuple(numbers(1, n, 2, 4) / 10 for n in (3, 5, 5))),
         (AveragePool((2, 2)), (image,)),
         (GlobalAveragePool(), (image,)),
         (MaxPool((2, 2), pads=(1, 1, 0, 0)), (image,)),
