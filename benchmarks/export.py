@@ -43,7 +43,7 @@ class Exported:
     axes: dict[str, dict[int, str]]
 
 
-class _Adapter(nn.Module):
+class Adapter(nn.Module):
     """A network as a function of plain tensors."""
 
     def __init__(self, network: nn.Module, call: Callable[..., object]) -> None:
@@ -93,7 +93,7 @@ def settle(network: nn.Module, generator: torch.Generator) -> nn.Module:
 
 
 def _vision(network: nn.Module, batch: int, generator: torch.Generator) -> Exported:
-    seeded = _Adapter(seed(network, generator), lambda net, x: net(x).logits)
+    seeded = Adapter(seed(network, generator), lambda net, x: net(x).logits)
     images = {"x": pictures(batch, generator)}
     return Exported(settle(seeded, generator), images, ("logits",), {"x": {0: "batch"}})
 
@@ -125,7 +125,7 @@ def _encoder(network: nn.Module, batch: int, generator: torch.Generator) -> Expo
         "token_type_ids": torch.zeros_like(ids),
     }
     axes = {key: {0: "batch", 1: "length"} for key in inputs}
-    return Exported(_Adapter(network, call), inputs, ("last_hidden_state",), axes)
+    return Exported(Adapter(network, call), inputs, ("last_hidden_state",), axes)
 
 
 def bert_base(batch: int, generator: torch.Generator) -> Exported:
@@ -161,7 +161,7 @@ def gpt2_prefill128(batch: int, generator: torch.Generator) -> Exported:
     ids = torch.randint(1, 50_000, (batch, SEQUENCE), generator=generator)
     outputs = ("logits", *_state_names(network))
     axes = {"input_ids": {0: "batch", 1: "length"}}
-    return Exported(_Adapter(network, call), {"input_ids": ids}, outputs, axes)
+    return Exported(Adapter(network, call), {"input_ids": ids}, outputs, axes)
 
 
 def gpt2_decode_past128(batch: int, generator: torch.Generator) -> Exported:
@@ -181,7 +181,7 @@ def gpt2_decode_past128(batch: int, generator: torch.Generator) -> Exported:
     past = {f"past_{name}": torch.randn(shape, generator=generator) for name in names}
     ids = torch.randint(1, 50_000, (batch, 1), generator=generator)
     inputs, axes = {"input_ids": ids, **past}, {key: {2: "past"} for key in past}
-    return Exported(_Adapter(network, call), inputs, ("logits", *names), axes)
+    return Exported(Adapter(network, call), inputs, ("logits", *names), axes)
 
 
 MODELS: dict[str, Callable[[int, torch.Generator], Exported]] = {
@@ -224,7 +224,7 @@ def export(
             tuple(made.inputs.values()),
             input_names=list(made.inputs),
             output_names=list(made.outputs),
-            dynamic_shapes=_open_shapes(made) if opened else None,
+            dynamic_shapes=open_shapes(made) if opened else None,
             opset_version=OPSET,
             dynamo=True,
             verbose=False,
@@ -234,7 +234,7 @@ def export(
     return path
 
 
-def _open_shapes(made: Exported) -> tuple[tuple[dict[int, torch.export.Dim], ...]]:
+def open_shapes(made: Exported) -> tuple[tuple[dict[int, torch.export.Dim], ...]]:
     """What torch.export asks of a network of any number of tensors."""
     names = {name for axes in made.axes.values() for name in axes.values()}
     dims = {name: torch.export.Dim(name, min=2, max=4096) for name in names}

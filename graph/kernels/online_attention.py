@@ -66,6 +66,8 @@ class OnlineAttention(Attention):
             b, h, s, c = i if self.outer else (i[0], i[2], i[1], i[3])
             largest, total, mixed = (part[b, h, s, c] for part in joined)
             found = mixed * (1.0 / total)
+            if self.masked:
+                return te.select(te.eq(total, 0.0), 0.0 * mixed, found)
             if not self.guarded:
                 return found
             sound = te.all_of(te.eq(largest - largest, 0.0), total > 0.0)

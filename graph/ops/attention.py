@@ -68,6 +68,7 @@ class Attention(Operator):
     where wanted a mask that broadcasts to [batch, heads, s, t].
     guarded: what the softmax would make NaN, rows without a finite largest score, becomes 0.
     outer: whether the result is [batch, head, place, depth] and not [batch, place, head, depth].
+    masked: rows whose scores are all -inf, as a mask makes them, become 0, and no others.
     """
 
     heads: int
@@ -77,6 +78,7 @@ class Attention(Operator):
     value: Heads = Heads()
     guarded: bool = False
     outer: bool = False
+    masked: bool = False
 
     role = OperatorRole.GENERAL
     operand_names = ("q", "k", "v", "mask")
@@ -128,6 +130,8 @@ class Attention(Operator):
             weights = powers / powers.sum(axis=3, keepdims=True)
             if self.guarded:
                 weights = np.where(np.isnan(weights), weights.dtype.type(0), weights)
+            if self.masked:
+                weights = np.where(largest == -np.inf, weights.dtype.type(0), weights)
             y = np.matmul(weights, v)
         return (np.ascontiguousarray(y if self.outer else y.transpose(0, 2, 1, 3)),)
 
@@ -182,7 +186,9 @@ class Attention(Operator):
         def power(*i: Expr) -> Expr:
             own = largest[i[:3]]
             found = exponential(scores[i], own)
-            return te.select(te.eq(own - own, 0.0), found, 0.0) if self.guarded else found
+            if self.guarded:
+                return te.select(te.eq(own - own, 0.0), found, 0.0)
+            return te.select(te.eq(own, -float("inf")), 0.0, found) if self.masked else found
 
         powers = te.compute(shape, power, name=f"{name}_exp")
         u = te.reduce_axis(shape[3], name="t")
@@ -192,6 +198,8 @@ class Attention(Operator):
 
         def inverse(*i: Expr) -> Expr:
             found = 1.0 / total[i]  # of at least 1, where it is not the 0 of a guarded row
-            return te.select(total[i] > 0.0, found, 0.0) if self.guarded else found
+            if self.guarded:
+                return te.select(total[i] > 0.0, found, 0.0)
+            return te.select(te.eq(total[i], 0.0), 0.0, found) if self.masked else found
 
         return powers, te.compute(kept, inverse, name=f"{name}_scale")

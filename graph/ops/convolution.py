@@ -25,7 +25,7 @@ from .base import (
     shape_of,
     tensor_type,
 )
-from .spatial import Spatial
+from .spatial import Pads, Spatial
 from .window import (
     Axis,
     T,
@@ -78,6 +78,10 @@ class Conv(Spatial):
 
     def in_place(self) -> Conv | None:
         return replace(self, data="NCHW") if self.groups == 1 else None
+
+    def padding(self, pads: Pads) -> Conv | None:
+        joined = pads.joined(self.pads, spatial_axes(self.data_layout, len(pads.before)))
+        return None if joined is None or pads.value != 0 else replace(self, pads=joined)
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 3)

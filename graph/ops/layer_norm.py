@@ -60,7 +60,7 @@ class LayerNormalization(Operator):
         variance = _mean_of(x, axes, f"{name}_variance", square)
         root = _root(variance, self.epsilon, f"{name}_root")
         # as ONNX defines it: times the reciprocal, which is one division for each row
-        inverse = te.compute(shape_of(root), lambda *i: 1.0 / root[i], name=f"{name}_inverse")
+        inverse = _inverse(root, f"{name}_inverse")
 
         def element(*i: Expr) -> Expr:
             own = row(i, axes)
@@ -74,11 +74,13 @@ class LayerNormalization(Operator):
 class RMSNormalization(Operator):
     """x / sqrt(mean of x * x + epsilon) * scale, the mean over `axis` and all axes behind it.
 
-    Inputs: x and scale, which broadcasts to x. axis: not negative.
+    Inputs: x and scale, which broadcasts to x. axis: not negative. inverse: x is multiplied by the
+    reciprocal of the root, which rounds twice and divides once for each row.
     """
 
     axis: int
     epsilon: float = 1e-5
+    inverse: bool = False
 
     role = OperatorRole.ROWWISE
 
@@ -90,16 +92,20 @@ class RMSNormalization(Operator):
         x, scale = (cast(Floats, array) for array in arrays)
         axes = tuple(range(self.axis, x.ndim))
         with np.errstate(all="ignore"):
-            return (x / np.sqrt(_mean(x * x, axes) + self.epsilon) * scale,)
+            root = np.sqrt(_mean(x * x, axes) + self.epsilon)
+            return ((x * (1 / root) if self.inverse else x / root) * scale,)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, scale = tensors
         axes = tuple(range(self.axis, len(x.shape)))
         squares = _mean_of(x, axes, f"{name}_squares", lambda i: x[i] * x[i])
         root = _root(squares, self.epsilon, f"{name}_root")
+        inverse = _inverse(root, f"{name}_inverse") if self.inverse else None
 
         def element(*i: Expr) -> Expr:
-            return x[i] / root[row(i, axes)] * broadcast_read(scale, i)
+            own = row(i, axes)
+            y = x[i] / root[own] if inverse is None else x[i] * inverse[own]
+            return y * broadcast_read(scale, i)
 
         return (te.compute(shape_of(x), element, name=name),)
 
@@ -131,3 +137,7 @@ def _mean_of(
 
 def _root(mean: Tensor, epsilon: float, name: str) -> Tensor:
     return te.compute(shape_of(mean), lambda *i: te.sqrt(mean[i] + epsilon), name=name)
+
+
+def _inverse(root: Tensor, name: str) -> Tensor:
+    return te.compute(shape_of(root), lambda *i: 1.0 / root[i], name=name)

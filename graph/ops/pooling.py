@@ -27,7 +27,7 @@ from .base import (
     shape_of,
     tensor_type,
 )
-from .spatial import Spatial
+from .spatial import Pads, Spatial
 from .window import (
     Axis,
     channel_axis,
@@ -93,6 +93,11 @@ class _WindowPool(Spatial):
             self, sizes, self.kernel, self.strides, self.pads, self.dilations, self.ceil
         )
 
+    def _joined(self, pads: Pads) -> tuple[int, ...] | None:
+        """The own pads with others, which `ceil` would count as data."""
+        axes = spatial_axes(self.layout, len(pads.before))
+        return None if self.ceil else pads.joined(self.pads, axes)
+
     def _check(self, types: tuple[TensorType, ...]) -> None:
         """Refuse element types that have no such number."""
         check_float(self, types)
@@ -112,6 +117,10 @@ class _WindowPool(Spatial):
 @dataclass(frozen=True, slots=True)
 class MaxPool(_WindowPool):
     """The maximum of each window; padding never wins."""
+
+    def padding(self, pads: Pads) -> MaxPool | None:
+        joined = self._joined(pads)
+        return None if joined is None or pads.value != -math.inf else replace(self, pads=joined)
 
     def _check(self, types: tuple[TensorType, ...]) -> None:
         check_number(self, types)
@@ -143,6 +152,12 @@ class AveragePool(_WindowPool):
         if self.include_pad:
             return 0, axis.before + axis.size + axis.after
         return axis.before, axis.before + axis.size
+
+    def padding(self, pads: Pads) -> AveragePool | None:
+        joined = self._joined(pads)
+        if joined is None or pads.value != 0 or (any(self.pads) and not self.include_pad):
+            return None
+        return replace(self, pads=joined, include_pad=True)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = arrays[0]
@@ -183,6 +198,10 @@ class AveragePool(_WindowPool):
 @dataclass(frozen=True, slots=True)
 class SumPool(_WindowPool):
     """The sum of each window; padding counts as zeros."""
+
+    def padding(self, pads: Pads) -> SumPool | None:
+        joined = self._joined(pads)
+        return None if joined is None or pads.value != 0 else replace(self, pads=joined)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = arrays[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,9 @@ class Expand(Operator):
         check_arity(self, types, 1, 1)
         return (broadcast(self, (types[0], TensorType(types[0].dtype, self.shape))),)
 
+    def unchanged_input(self, count: int, is_all: Callable[[int, int], bool]) -> int | None:
+        return 0  # where the shape is its own
+
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
         shape = np.broadcast_shapes(x.shape, closed_shape(self.shape))
@@ -59,6 +62,9 @@ class Tile(Operator):
             problem = f"expected a count of 0 or more for each axis of {x}, got {self.repeats}"
             refuse(self, problem, code="tile-repeats")
         return (TensorType(x.dtype, self._shape(x.shape)),)
+
+    def unchanged_input(self, count: int, is_all: Callable[[int, int], bool]) -> int | None:
+        return 0 if set(self.repeats) <= {1} else None
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.tile(arrays[0], self.repeats),)

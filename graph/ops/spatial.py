@@ -15,6 +15,22 @@ S = TypeVar("S", bound="Spatial")
 
 
 @dataclass(frozen=True, slots=True)
+class Pads:
+    """So many elements of `value` before and after each axis of a tensor."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    value: float | int
+
+    def joined(self, pads: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Together with `pads` of the spatial `axes`; None where other axes are padded, too."""
+        if any(self.before[d] or self.after[d] for d in range(len(self.before)) if d not in axes):
+            return None
+        own = (*(self.before[d] for d in axes), *(self.after[d] for d in axes))
+        return tuple(one + other for one, other in zip(pads, own, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
 class Spatial(Operator):
     """An operator whose first input has channels, on axis 1 ("NCHW") or last ("NHWC")."""
 
@@ -37,6 +53,10 @@ class Spatial(Operator):
 
     def in_place(self: S) -> S | None:
         """The operator of layout NHWC where it reads its data as NCHW; None where it cannot."""
+        return None
+
+    def padding(self: S, pads: Pads) -> S | None:
+        """The same operator on data without `pads`, which it adds itself; None where it cannot."""
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,9 +12,10 @@ from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode
 from ..ops.arithmetic import Add
 from ..ops.attention import Attention
-from ..ops.logic import IsNaN, Where
+from ..ops.logic import Equal, IsNaN, Where
 from ..ops.matmul import MatMul
 from ..ops.movement import Reshape, Transpose
+from ..ops.reduction import ReduceMax
 from ..ops.softmax import Softmax
 from ..types import array_of
 from .exchange import exchanged
@@ -26,12 +28,13 @@ class AttentionRecognition:
 
     softmax(scale * q @ k' + mask) @ v   ->   Attention
 
-    The scale may stand before or behind the product, the mask may be missing, and what is NaN in
-    the softmax may be replaced by 0. Transposes, reshapes and slices that bring the heads of q, k
-    and v into place are left out, and so is the Transpose behind; what nobody reads any more is
-    left to DeadCode. Scores that others read, too, are left alone, and so is an attention that
-    reads what it or another one leaves out. A scale is taken into the keys, and rows are divided by
-    their sum behind the product with the values: other roundings, for builds that are not strict.
+    The scale may stand before or behind the product and the mask may be missing. What is NaN in
+    the softmax may be replaced by 0, or those of its rows that the mask hides whole. Transposes,
+    reshapes and slices that bring the heads of q, k and v into place are left out, and so is the
+    Transpose behind; what nobody reads any more is left to DeadCode. Scores that others read, too,
+    are left alone, and so is an attention that reads what it or another one leaves out. A scale is
+    taken into the keys, and rows are divided by their sum behind the product with the values: other
+    roundings, for builds that are not strict.
     """
 
     keeps_rounding: ClassVar[bool] = False
@@ -44,11 +47,22 @@ class AttentionRecognition:
 
 
 @dataclass(frozen=True, slots=True)
+class _Guard:
+    """What becomes 0 in a softmax. inside: the values on the way; nan: whether what is NaN does;
+    mask: of which the rows do that are -inf throughout, "" for none.
+    """
+
+    inside: frozenset[str] = frozenset()
+    nan: bool = False
+    mask: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Spelled:
     """An attention that is spelled out.
 
-    last: its last node; inside: all that its nodes compute; mask: "" where there is none; outer:
-    whether its result has the heads in front of the places.
+    last: its last node; inside: all that its nodes compute; mask: "" where there is none; guard:
+    of its softmax; outer: whether its result has the heads in front of the places.
     """
 
     last: GraphNode
@@ -56,7 +70,7 @@ class _Spelled:
     parts: tuple[Located, Located, Located]
     mask: str
     heads: int
-    guarded: bool
+    guard: _Guard
     outer: bool
 
     @property
@@ -101,7 +115,15 @@ def _spelled(graph: Graph) -> Iterator[_Spelled]:
         scores = _scores(graph, makers, softmax.inputs[0]) if softmax is not None else None
         if softmax is None or scores is None or graph.types[softmax.outputs[0]].elements == 0:
             continue
-        inside = {*scores.inside, *guard, softmax.outputs[0], node.inputs[0], node.outputs[0]}
+        if guard.mask and guard.mask != scores.mask:
+            continue
+        inside = {
+            *scores.inside,
+            *guard.inside,
+            softmax.outputs[0],
+            node.inputs[0],
+            node.outputs[0],
+        }
         inner = inside - {node.outputs[0]}
         read = {value for v in inner for reader in readers[v] for value in reader.outputs}
         if not read <= inside or inner & set(graph.outputs):
@@ -114,26 +136,46 @@ def _spelled(graph: Graph) -> Iterator[_Spelled]:
         if isinstance(heads, Size):
             continue
         inside.add(last.outputs[0])
-        yield _Spelled(last, frozenset(inside), parts, mask, heads, bool(guard), last is node)
+        yield _Spelled(last, frozenset(inside), parts, mask, heads, guard, last is node)
 
 
 def _softmax(
     graph: Graph, makers: Mapping[str, GraphNode], value: str
-) -> tuple[GraphNode | None, frozenset[str]]:
-    """The Softmax of rows that `value` is, and what replaces its NaN by 0, where that is done."""
-    guard: set[str] = set()
+) -> tuple[GraphNode | None, _Guard]:
+    """The Softmax of rows that `value` is, and what becomes 0 in it."""
+    guard = _Guard()
     node = makers.get(value)
     if node is not None and isinstance(node.op, Where):
         condition, zero, kept = node.inputs
         asked = makers.get(condition)
-        constant = graph.constants.get(zero)
-        is_zero = constant is not None and not array_of(constant).any()
-        if asked is None or asked.op != IsNaN() or asked.inputs != (kept,) or not is_zero:
-            return None, frozenset()
-        guard = {value, condition}
+        if asked is None or not _is_everywhere(graph, zero, 0.0):
+            return None, guard
+        if asked.op == IsNaN() and asked.inputs == (kept,):
+            guard = _Guard(frozenset({value, condition}), nan=True)
+        elif (mask := _hiding(graph, makers, asked)) is not None:
+            guard = _Guard(frozenset({value}), mask=mask)
+        else:
+            return None, guard
         node = makers.get(kept)
     same = node is not None and graph.types[node.outputs[0]] == graph.types[value]
-    return (node if same and node and node.op == Softmax((3,)) else None), frozenset(guard)
+    return (node if same and node and node.op == Softmax((3,)) else None), guard
+
+
+def _hiding(graph: Graph, makers: Mapping[str, GraphNode], asked: GraphNode) -> str | None:
+    """The mask of which a node asks whether the largest number of a row is -inf."""
+    if not isinstance(asked.op, Equal):
+        return None
+    for value, number in (asked.inputs, asked.inputs[::-1]):
+        node = makers.get(value)
+        if node is not None and _is_everywhere(graph, number, -math.inf):
+            (source, *_) = node.inputs
+            return source if node.op == ReduceMax((graph.types[source].rank - 1,)) else None
+    return None
+
+
+def _is_everywhere(graph: Graph, value: str, number: float) -> bool:
+    constant = graph.constants.get(value)
+    return constant is not None and bool((array_of(constant) == number).all())
 
 
 def _scores(
@@ -196,6 +238,7 @@ def _write(builder: GraphBuilder, one: _Spelled) -> None:
         view = part.array if same else builder.add(Reshape(part.shape), part.array)
         inputs.append(view)
     q, k, v = one.parts
-    op = Attention(one.heads, q.scale, q.heads, k.heads, v.heads, one.guarded, one.outer)
+    guards = {"guarded": one.guard.nan, "masked": bool(one.guard.mask)}
+    op = Attention(one.heads, q.scale, q.heads, k.heads, v.heads, outer=one.outer, **guards)
     mask = (one.mask,) if one.mask else ()
     builder.add_node(GraphNode(op, (*inputs, *mask), one.last.outputs, one.last.name))

@@ -10,6 +10,7 @@ from ...tir.sizes import closed_shape
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode, rebuilt
 from ..ops.arithmetic import Add, Div, Mul, Pow, Sub
+from ..ops.base import Operator
 from ..ops.functions import Sqrt
 from ..ops.layer_norm import LayerNormalization, RMSNormalization
 from ..ops.reduction import ReduceMean
@@ -17,17 +18,20 @@ from ..types import Splat
 from .pattern import Made, Number, Pattern, PatternMatch, Value, matched
 
 
-def _over_root_mean_square(value: Pattern, square: Pattern) -> Pattern:
+def _over_root_mean_square(value: Pattern, square: Pattern) -> tuple[Pattern, Pattern]:
     mean = Made(ReduceMean, (square,), "squares")
-    return Made(Div, (value, Made(Sqrt, (Made(Add, (mean, Number("epsilon"))),))))
+    root = Made(Sqrt, (Made(Add, (mean, Number("epsilon"))),))
+    inverse = Made(Div, (Number("one"), root), "inverse")
+    return Made(Div, (value, root)), Made(Mul, (value, inverse))
 
 
 _X = Value("x")
 _CENTRED = Made(Sub, (_X, Made(ReduceMean, (_X,), "mean")))
 _PATTERNS = tuple(
-    _over_root_mean_square(value, square)
+    pattern
     for value in (_CENTRED, _X)
     for square in (Made(Mul, (value, value)), Made(Pow, (value, Number("two"))))
+    for pattern in _over_root_mean_square(value, square)
 )
 
 
@@ -38,6 +42,7 @@ class LayerNormRecognition:
     c = x - mean(x);  c / sqrt(mean(c * c) + epsilon) * scale + bias   ->   LayerNormalization
     x / sqrt(mean(x * x) + epsilon) * scale                            ->   RMSNormalization
 
+    The reciprocal of the root, multiplied, is as good as a division.
     Means are over one or several of the last axes and keep them; scale and bias may be missing.
     Nodes whose values others read, too, are left alone.
     """
@@ -65,7 +70,8 @@ class _Spelled:
     """A normalisation that is spelled out.
 
     value: the last that it computes; inside: all that it computes; axis: the first that it
-    normalises over; scale, bias: "" where there is none.
+    normalises over; inverse: the reciprocal of the root is multiplied; scale, bias: "" where there
+    is none.
     """
 
     value: str
@@ -74,6 +80,7 @@ class _Spelled:
     axis: int
     epsilon: float
     centred: bool
+    inverse: bool
     scale: str = ""
     bias: str = ""
 
@@ -81,7 +88,7 @@ class _Spelled:
 def _normalisations(graph: Graph) -> Iterator[_Spelled]:
     makers, readers = graph.producers, graph.consumers
     for node in graph.nodes:
-        if not isinstance(node.op, Div):
+        if not isinstance(node.op, Div | Mul):
             continue
         candidates = (matched(graph, makers, node.outputs[0], pattern) for pattern in _PATTERNS)
         found = next((one for one in candidates if one and _axis(graph, one) is not None), None)
@@ -97,20 +104,21 @@ def _normalisations(graph: Graph) -> Iterator[_Spelled]:
 def _axis(graph: Graph, found: PatternMatch) -> int | None:
     """The first axis of the means; None where they are not all over the same last axes."""
     rank = graph.types[found.values["x"]].rank
-    ops = {node.op for node in found.nodes.values()}
+    ops = {node.op for name, node in found.nodes.items() if name != "inverse"}
     first = found.nodes["squares"].op
     assert isinstance(first, ReduceMean)
     axis = first.axes[0]
     wanted = ReduceMean(tuple(range(axis, rank)))
-    return axis if ops == {wanted} and found.numbers.get("two", 2.0) == 2.0 else None
+    numbers = found.numbers.get("two", 2.0), found.numbers.get("one", 1.0)
+    return axis if ops == {wanted} and numbers == (2.0, 1.0) else None
 
 
 def _spelled(graph: Graph, node: GraphNode, found: PatternMatch) -> _Spelled:
     axis = _axis(graph, found)
     assert axis is not None
     source, epsilon = found.values["x"], found.numbers["epsilon"]
-    centred = "mean" in found.nodes
-    return _Spelled(node.outputs[0], found.inside, source, axis, epsilon, centred)
+    centred, inverse = "mean" in found.nodes, "inverse" in found.nodes
+    return _Spelled(node.outputs[0], found.inside, source, axis, epsilon, centred, inverse)
 
 
 def _with_affine(
@@ -150,8 +158,8 @@ def _write(builder: GraphBuilder, spelled: _Spelled, node: GraphNode) -> None:
     scale = spelled.scale or builder.constant(
         builder.fresh(f"{spelled.value}.scale"), Splat(1.0, x.dtype, closed_shape(x.shape[-1:]))
     )
-    kind = LayerNormalization if spelled.centred else RMSNormalization
+    op: Operator = RMSNormalization(spelled.axis, spelled.epsilon, spelled.inverse)
+    if spelled.centred:
+        op = LayerNormalization(spelled.axis, spelled.epsilon)
     inputs = (spelled.source, scale, *([spelled.bias] if spelled.bias else []))
-    builder.add_node(
-        GraphNode(kind(spelled.axis, spelled.epsilon), inputs, node.outputs, node.name)
-    )
+    builder.add_node(GraphNode(op, inputs, node.outputs, node.name))

@@ -27,6 +27,7 @@ from .head_merging import HeadMerging
 from .identity_removal import IdentityRemoval
 from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
+from .pad_folding import PadFolding
 from .reshape_motion import ReshapeMotion
 
 Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
@@ -55,6 +56,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     ControlFlow(),
     # needs constant weights; before the layout moves channels away from axis 1
     BatchNormFolding(),
+    # before the layout pass, which would move axes to and fro around a Pad
+    PadFolding(),
     # equal weights and shared subtrees, before the layout pass permutes each of them
     CommonSubexpressions(),
     # equal parts are one node; before the layout pass may put moves between them

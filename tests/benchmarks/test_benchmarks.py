@@ -23,7 +23,8 @@ RUN = sorted(
     for p in FOLDER.rglob("*.py")
     if "\ndef main(" in p.read_text("utf-8")
 )
-NEEDS = {"export": ("torch", "transformers"), "roofline": ("matplotlib",)}  # beside the extra dev
+TORCH = ("torch", "transformers")
+NEEDS = {"export": TORCH, "model_families": TORCH, "roofline": ("matplotlib",)}  # beside dev
 GIVEN = {"export": ["a_folder"]}  # what has no default
 
 

@@ -4,14 +4,19 @@ over an axis in even steps is no gather, whoever decides the sizes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ....tir.sizes import AnySize, is_closed, product_of
+import numpy as np
+
+from ....tir.sizes import AnySize, product_of
 from ...ir.build import GraphBuilder
 from ...ir.ir import GraphNode
 from ...ops import arithmetic, functions, movement, repetition, size_values
 from ...types import Shape, array_of
+
+_MOST_CONSTANT = 1 << 16  # elements of a constant that is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +111,24 @@ def _walk_of(
 
 
 def _constant(builder: GraphBuilder, value: str) -> IndexWalk | None:
-    """A constant that is one integer."""
+    """A constant whose integers go in even steps along each axis; None where it is another one."""
     constant = builder.constants.get(value)
-    shape = builder.types[value].shape
-    if constant is not None and is_closed(shape) and product_of(shape) == 1:
-        number = array_of(constant).reshape(-1)[0]
-        return IndexWalk(shape, int(number), (0,) * len(shape)) if number == int(number) else None
-    return None
+    if constant is None or not 0 < math.prod(constant.shape) <= _MOST_CONSTANT:
+        return None
+    array = array_of(constant)
+    if not (np.isfinite(array).all() and (array == np.trunc(array)).all()):
+        return None
+    numbers = array.astype(np.int64)
+    offset = numbers.reshape(-1)[0]
+    strides: list[int] = []
+    walked = np.full(numbers.shape, offset)
+    for axis, size in enumerate(numbers.shape):
+        beside = numbers[tuple(int(d == axis and size > 1) for d in range(numbers.ndim))]
+        strides.append(int(beside - offset))
+        steps = np.arange(size) * strides[-1]
+        walked += steps.reshape(-1, *(1,) * (numbers.ndim - axis - 1))
+    is_even = bool((numbers == walked).all())
+    return IndexWalk(numbers.shape, int(offset), tuple(strides)) if is_even else None
 
 
 def _reshaped(walk: IndexWalk, shape: Shape) -> IndexWalk | None:

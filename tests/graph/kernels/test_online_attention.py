@@ -47,11 +47,12 @@ def test_tiles_give_what_all_keys_together_give(places: int, outer: bool) -> Non
     np.testing.assert_allclose(computed(op, *arrays), expected, rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("guard", ["none", "guarded", "masked"])
 @pytest.mark.parametrize("value", [-np.inf, np.inf])
-def test_rows_and_tiles_without_a_finite_largest_score(guarded: bool, value: float) -> None:
+def test_rows_and_tiles_without_a_finite_largest_score(guard: str, value: float) -> None:
     """Row 0 has one such score in its first tile, row 1 has no other ones there, row 2 nowhere."""
-    op = OnlineAttention(3, 0.5, guarded=guarded, tile=16)
+    guards = {"guarded": guard == "guarded", "masked": guard == "masked"}
+    op = OnlineAttention(3, 0.5, **guards, tile=16)
     arrays = parts(5, 40)
     mask = np.zeros((5, 40), np.float32)
     mask[0, 3] = value
@@ -60,7 +61,8 @@ def test_rows_and_tiles_without_a_finite_largest_score(guarded: bool, value: flo
     with np.errstate(invalid="ignore"):
         (expected,) = op.reference(*arrays, mask)
         np.testing.assert_allclose(computed(op, *arrays, mask), expected, rtol=2e-5, atol=2e-6)
-    assert np.isnan(expected[:, 2]).all() is np.bool_(not guarded)
+    is_zero = guard == "guarded" or (guard == "masked" and value < 0)
+    assert np.isnan(expected[:, 2]).all() is np.bool_(not is_zero)
 
 
 def fused(rows: int, places: int) -> FusedKernel:

@@ -98,6 +98,21 @@ def test_a_guarded_row_without_a_finite_largest_score_is_zero(
         assert np.isfinite(got[:, :, 0]).all()
 
 
+@pytest.mark.parametrize("value", [-np.inf, np.inf, np.nan])
+def test_of_a_masked_attention_only_a_row_without_a_score_is_zero(
+    random_array: Random, value: float
+) -> None:
+    op = Attention(HEADS, 1.0, *(Heads(outer=True),) * 3, outer=True, masked=True)
+    q, k, v = parts(random_array)
+    mask = np.zeros((ROWS, PLACES), np.float32)
+    mask[1] = -np.inf
+    mask[1, 2] = value
+    for got in (op.reference(q, k, v, mask)[0], expressed(op, q, k, v, mask)):
+        assert np.isfinite(got[:, :, 0]).all()
+        hidden = got[:, :, 1]
+        assert not hidden.any() if value == -np.inf else np.isnan(hidden).all()
+
+
 def test_zero_times_a_value_that_is_no_number_is_none(random_array: Random) -> None:
     op = Attention(HEADS, 1.0, *(Heads(outer=True),) * 3, guarded=True, outer=True)
     q, k, v = parts(random_array)

@@ -11,9 +11,10 @@ from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Div, Mul
-from tilewright.graph.ops.logic import IsNaN, Where
+from tilewright.graph.ops.logic import Equal, IsNaN, Where
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.movement import Concat, Reshape, Transpose
+from tilewright.graph.ops.reduction import ReduceMax
 from tilewright.graph.ops.slicing import Slice
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.passes.attention_recognition import AttentionRecognition
@@ -34,6 +35,7 @@ class Spelling(GraphBuilder):
         super().__init__("net")
         self.half = self.constant("half", Splat(0.5, "float32", ()))
         self.zero = self.constant("zero", Splat(0.0, "float32", ()))
+        self.lowest = self.constant("lowest", Splat(-np.inf, "float32", ()))
         mask = np.triu(np.full((STEPS, STEPS), -1e4, np.float32), 1)
         self.mask = self.constant("mask", mask)
 
@@ -50,13 +52,16 @@ class Spelling(GraphBuilder):
         turned = self.add(Transpose((0, 2, 1)), flat)
         return self.add(Reshape((1, HEADS, DEPTH, STEPS)), turned)
 
-    def weights(self, scores: str, *, guarded: bool = False) -> str:
+    def weights(self, scores: str, *, guarded: bool = False, hidden: str = "") -> str:
+        """hidden: by which mask whole rows may be."""
         softmax = self.add(Softmax((3,)), scores)
-        return (
-            self.add(Where(), self.add(IsNaN(), softmax), self.zero, softmax)
-            if guarded
-            else softmax
-        )
+        if guarded:
+            return self.add(Where(), self.add(IsNaN(), softmax), self.zero, softmax)
+        if hidden:
+            axis = self.types[hidden].rank - 1
+            most = self.add(ReduceMax((axis,)), hidden)
+            return self.add(Where(), self.add(Equal(), most, self.lowest), self.zero, softmax)
+        return softmax
 
     def joined(self, weights: str, values: str) -> str:
         mixed = self.add(Transpose((0, 2, 1, 3)), self.add(MatMul(), weights, values))
@@ -84,6 +89,20 @@ def test_scaled_queries_and_keys_with_a_mask_are_one_node(
         f"transpose_4 = Attention[{settings}](reshape_5, reshape_6, reshape_7, mask)",
         "y = Reshape[shape=(1, 5, 8)](transpose_4)",
     ]
+
+
+def test_rows_that_the_mask_hides_may_become_zero(apply: Apply, lines: Lines) -> None:
+    """As the function that ONNX gives for its Attention says it."""
+    net = Spelling()
+    q, k, v = (net.heads(net.wide(name)) for name in "qkv")
+    mask = net.input("m", TensorType("float32", (STEPS, STEPS)))
+    scores = net.add(Add(), net.add(MatMul(), q, net.add(Transpose((0, 1, 3, 2)), k)), mask)
+    net.joined(net.weights(scores, hidden=mask), v)
+    text = found(apply, lines, net.finish(("y",)))
+    assert text[-2] == (
+        "transpose_4 = Attention[heads=2, scale=1.0, masked=True]"
+        "(reshape_3, reshape_4, reshape_5, m)"
+    )
 
 
 def test_a_scale_may_stand_behind_the_product_and_divide(apply: Apply, lines: Lines) -> None:
@@ -152,6 +171,15 @@ def left_alone(kind: str) -> Graph:
         case "what is no number becomes one":
             weights = net.weights(product)
             net.joined(net.add(Where(), net.add(IsNaN(), weights), net.half, weights), v)
+        case "rows that another mask hides become zero":
+            other = net.input("m", TensorType("float32", (STEPS, STEPS)))
+            scores = net.add(Add(), product, net.mask)
+            net.joined(net.weights(scores, hidden=other), v)
+        case "what is hidden becomes one":
+            scores, most = net.add(Add(), product, net.mask), net.add(ReduceMax((1,)), net.mask)
+            weights = net.weights(scores)
+            hidden = net.add(Equal(), most, net.lowest)
+            net.joined(net.add(Where(), hidden, net.half, weights), v)
         case "one head of queries serves all":
             one = net.input("one", TensorType("float32", (1, 1, STEPS, DEPTH)))
             net.joined(net.weights(net.add(MatMul(), one, net.add(Transpose((0, 1, 3, 2)), k))), v)
@@ -176,6 +204,8 @@ def left_alone(kind: str) -> Graph:
         "the mask is scaled",
         "the softmax runs down the columns",
         "what is no number becomes one",
+        "rows that another mask hides become zero",
+        "what is hidden becomes one",
         "one head of queries serves all",
         "the scores are their own mask",
         "the weights weigh themselves",

@@ -31,15 +31,21 @@ class Spelling(GraphBuilder):
         self.g = self.constant("g", np.linspace(0.5, 1.5, 8, dtype=np.float32))
         self.b = self.constant("b", np.linspace(-1, 1, 8, dtype=np.float32))
         self.eps = self.constant("eps", Splat(2**-10, "float32", ()))
+        self.one = self.constant("one", Splat(1.0, "float32", ()))
         self.two = self.constant("two", Splat(2.0, "float32", ()))
 
     def mean(self, value: str, axes: tuple[int, ...] = (2,)) -> str:
         return self.add(ReduceMean(axes), value)
 
-    def over_root(self, value: str, *, power: bool = True, axes: tuple[int, ...] = (2,)) -> str:
+    def root(self, value: str, *, power: bool = True, axes: tuple[int, ...] = (2,)) -> str:
         square = self.add(Pow(), value, self.two) if power else self.add(Mul(), value, value)
-        mean = self.mean(square, axes)
-        return self.add(Div(), value, self.add(Sqrt(), self.add(Add(), mean, self.eps)))
+        return self.add(Sqrt(), self.add(Add(), self.mean(square, axes), self.eps))
+
+    def over_root(self, value: str, *, power: bool = True, axes: tuple[int, ...] = (2,)) -> str:
+        return self.add(Div(), value, self.root(value, power=power, axes=axes))
+
+    def times_inverse(self, value: str, one: str) -> str:
+        return self.add(Mul(), value, self.add(Div(), one, self.root(value)))
 
     def layer(self, *, power: bool = True, axes: tuple[int, ...] = (2,)) -> str:
         centred = self.add(Sub(), self.x, self.mean(self.x, axes))
@@ -88,6 +94,24 @@ def test_without_the_mean_it_is_rms_normalisation(apply: Apply, lines: Lines) ->
     ]
 
 
+def test_the_reciprocal_of_the_root_may_be_multiplied(apply: Apply, lines: Lines) -> None:
+    net = Spelling()
+    net.add(Mul(), net.g, net.times_inverse(net.x, net.one), output="y")
+    after = apply(LayerNormRecognition(), net.finish(("y",)))
+    assert lines(after) == [
+        "y = RMSNormalization[axis=2, epsilon=0.0009765625, inverse=True](x, g)"
+    ]
+
+
+def test_a_layer_normalisation_multiplies_the_reciprocal_anyway(apply: Apply, lines: Lines) -> None:
+    net = Spelling()
+    centred = net.add(Sub(), net.x, net.mean(net.x))
+    scaled = net.add(Mul(), net.times_inverse(centred, net.one), net.g)
+    net.add(Add(), scaled, net.b, output="y")
+    after = apply(LayerNormRecognition(), net.finish(("y",)))
+    assert lines(after) == ["y = LayerNormalization[axis=2, epsilon=0.0009765625](x, g, b)"]
+
+
 def test_a_part_that_stands_there_twice_counts_as_one(apply: Apply, lines: Lines) -> None:
     net = Spelling()
     first, second = (net.add(Sub(), net.x, net.mean(net.x)) for _ in range(2))
@@ -115,6 +139,8 @@ def left_alone(kind: str) -> Graph:
             cube = net.add(Pow(), net.x, net.constant("three", Splat(3.0, "float32", ())))
             root = net.add(Sqrt(), net.add(Add(), net.mean(cube), net.eps))
             net.add(Div(), net.x, root, output="y")
+        case "two over the root":
+            net.add(Relu(), net.times_inverse(net.x, net.two), output="y")
         case "epsilon is no number":
             root = net.add(Sqrt(), net.add(Add(), net.mean(net.add(Mul(), net.x, net.x)), net.g))
             net.add(Div(), net.x, root, output="y")
@@ -129,6 +155,7 @@ def left_alone(kind: str) -> Graph:
         "the means are over different axes",
         "the means are not over the last axes",
         "the power is not two",
+        "two over the root",
         "epsilon is no number",
     ],
 )

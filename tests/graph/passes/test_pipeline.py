@@ -91,6 +91,7 @@ def test_the_whole_pipeline_keeps_the_meaning_and_reports_each_pass() -> None:
         "ConstantFolding: unchanged",
         "IdentityRemoval: unchanged",
         "BatchNormFolding: equal; BatchNormalization 1 -> 0",
+        "PadFolding: unchanged",
         "CommonSubexpressions: unchanged",
         "LayerNormRecognition: unchanged",
         "GeluRecognition: unchanged",

@@ -47,6 +47,16 @@ def test_folding_computes_what_depends_on_constants_alone(apply: Apply, lines: L
     assert not after.constants["relu"].flags.writeable
 
 
+def test_an_expand_to_its_own_shape_and_a_tile_of_one_are_nothing(
+    apply: Apply, lines: Lines
+) -> None:
+    b, x = start()
+    same = b.add(Tile((1, 1, 1)), b.add(Expand((3, 1)), x))
+    wider = b.add(Expand((2, 2, 3, 4)), same)
+    after = apply(IdentityRemoval(), b.finish((b.add(Relu(), wider, output="y"),)))
+    assert lines(after) == ["expand_1 = Expand[shape=(2, 2, 3, 4)](x)", "y = Relu(expand_1)"]
+
+
 def test_splats_stay_splats_however_large() -> None:
     b = GraphBuilder("g")
     one = b.constant("one", Splat(1.5, "float32", (1 << 20, 1 << 10)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .....tir.sizes import AnySize, closed, exact_quotient, largest, product_of
+from .....tir.sizes import AnySize, closed, exact_quotient, is_closed, largest, product_of
 from ....errors import ModelError
 from ....ops import movement, repetition, triangle
 from ....ops.base import normal_axis
@@ -141,7 +141,16 @@ def _expand(node: NodeReader) -> Result:
 
 
 def _tile(node: NodeReader) -> Result:
-    return repetition.Tile(node.sizes(1)), node.inputs[:1]
+    """Counts that calls decide: an axis of one element in front of each, broadcast and joined."""
+    counts, shape = node.open_sizes(1), node.type(0).shape
+    if len(counts) != len(shape) or is_closed(counts):
+        return repetition.Tile(node.sizes(1)), node.inputs[:1]
+    apart = tuple(size for axis in shape for size in (1, axis))
+    wanted = tuple(size for pair in zip(counts, shape, strict=True) for size in pair)
+    split = node.emit(movement.Reshape(apart), node.value(0))
+    repeated = node.emit(repetition.Expand(wanted), split)
+    joined = tuple(count * size for count, size in zip(counts, shape, strict=True))
+    return movement.Reshape(joined), (repeated,)
 
 
 def _trilu(node: NodeReader) -> Result:

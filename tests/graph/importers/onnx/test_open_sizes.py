@@ -14,10 +14,11 @@ from onnx import TensorProto, helper, numpy_helper
 import tilewright as tw
 from tilewright.graph.errors import ModelError
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.ir.at_sizes import type_at
+from tilewright.graph.ir.at_sizes import graph_at, type_at
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.pooling import MaxPool
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import TensorType
 from tilewright.tir.dim import Dim
 from tilewright.tir.sizes import size_of
@@ -114,6 +115,15 @@ def walked(n: Nodes) -> str:
     return n.add("Gather", flat_ids, n.add("Add", start, columns), axis=0)
 
 
+def walked_rows(n: Nodes) -> str:
+    """Rows of six, of which a constant numbers the columns."""
+    nothing, one = n.add("Squeeze", [0]), n.add("Squeeze", [1])
+    count = n.add("Squeeze", n.add("Mul", n.size(0), n.size(1)))
+    start = n.add("Mul", n.add("Unsqueeze", n.add("Range", nothing, count, one), [1]), [6])
+    places = n.add("Add", start, list(range(6)))
+    return n.add("Gather", n.add("Reshape", "x", [-1]), places, axis=0)
+
+
 @pytest.mark.parametrize(
     ("build", "wanted"),
     [
@@ -125,6 +135,7 @@ def walked(n: Nodes) -> str:
         (filled, "float32[2, batch, 3]"),
         (places, "int64[seq]"),
         (walked, "int64[batch, seq]"),
+        (walked_rows, "float32[batch*seq, 6]"),
     ],
 )
 def test_shapes_that_a_model_computes_are_known(build: Callable[[Nodes], str], wanted: str) -> None:
@@ -138,6 +149,17 @@ def test_shapes_that_a_model_computes_are_known(build: Callable[[Nodes], str], w
     sizes = [{"batch": 2, "seq": 5}.get(name, 0) for name in ("batch", "seq")]
     values = dict(zip(graph.dims, sizes, strict=True))
     assert type_at(graph.types[output], values) == closed.types[output]
+
+
+def test_what_is_repeated_as_often_as_a_call_says_stands_one_behind_the_other() -> None:
+    nodes = Nodes()
+    counts = nodes.add("Concat", [1], nodes.size(0), [2], axis=0)
+    output = nodes.add("Tile", "x", counts)
+    graph = nodes.imported(output)
+    assert str(graph.types[output]) == "float32[batch, batch*seq, 12]"
+    closed = graph_at(graph, dict(zip(graph.dims, (3, 5), strict=True)))
+    feeds = {"x": np.arange(90, dtype=np.float32).reshape(3, 5, 6), "ids": np.zeros((3, 5))}
+    np.testing.assert_array_equal(evaluate(closed, feeds)[output], np.tile(feeds["x"], (1, 3, 2)))
 
 
 def backwards(n: Nodes) -> str:
