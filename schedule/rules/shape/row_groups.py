@@ -97,6 +97,8 @@ def _row_axes(func: PrimFunc, anchor: Block) -> int:
         found.add(block.name)
         if _is_row(block):
             counts.append(_own_axes(block))
+        elif block is not anchor and is_elementwise(block) and len(targets_of(block)) > 1:
+            counts.append(len(block.iters) - 1)
         read = {load.buffer for load in loads(block.body)}
         waiting += [b for b in func.blocks if read & set(targets_of(b))]
     return 0 if anchor.is_ordered else min(counts, default=0)
