@@ -243,6 +243,7 @@ def test_an_operator_that_rounds_to_whole_numbers_decides() -> None:
     assert {kind.__name__ for kind in OPERATORS if kind.decides} == {
         "Ceil",
         "Floor",
+        "Forest",
         "Mod",
         "Round",
         "Sign",

@@ -182,9 +182,8 @@ def _laid_out(made: _Comparisons, leaves: Whole, roots: Whole, width: int) -> Re
         count += level.size
     order = np.concatenate(levels)
     ends = leaves[order] >= 0
-    used = tuple(FeatureForm(v) for v in np.unique(made.variants[order[~ends]])) or (
-        FeatureForm.PLAIN,
-    )
+    read = np.unique(made.variants[order[~ends]])
+    used = tuple(map(FeatureForm, read)) or (FeatureForm.PLAIN,)
     slot = np.zeros(len(FeatureForm), np.int64)
     slot[list(used)] = np.arange(len(used))
     features = made.features[order] + width * slot[made.variants[order]]

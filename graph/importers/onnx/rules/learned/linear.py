@@ -62,8 +62,8 @@ def _regressor(node: NodeReader) -> Result:
 
 
 def _classifier(node: NodeReader) -> Result:
-    """The label of the first of the largest scores before the transform; of one score s, the second
-    label where it is above 0, and the scores 1 - s and s where there are two labels.
+    """The label of the first of the largest scores before the transform; of one score s of two
+    labels, the second one where it is above 0, and the scores 1 - s and s.
     """
     labels, transform = labels_of(node, "classlabels_ints"), transform_of(node)
     count = class_count(node, labels)
@@ -77,12 +77,10 @@ def _classifier(node: NodeReader) -> Result:
             )
         label = best_label(node, labels, found)
         return Several((label, (Identity(), (transformed(node, found, transform),))))
-    if count > 2 or transform != "NONE":
+    if count != 2 or transform != "NONE":
         raise NotSupported(f"it has one score, {count} labels and post_transform '{transform}'")
     above = row_of(node, node.emit(logic.Less(), scalar(node, 0.0, found), found))
-    label = label_where(node, labels if count == 2 else None, above)
-    if count == 1:
-        return Several((label, (Identity(), (found,))))
+    label = label_where(node, labels, above)
     other = node.emit(arithmetic.Sub(), scalar(node, 1.0, found), found)
     return Several((label, (Concat(1), (other, found))))
 
