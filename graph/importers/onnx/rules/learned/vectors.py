@@ -29,20 +29,17 @@ from .scores import (
 )
 
 _LEAST = 1e-7  # what the probability of a class of a pair, or of the other, has at least
+_ROUNDED = 16.0  # gamma times the largest squared length of a vector from their mean
 _KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 
-def _kernel(node: NodeReader, x: str, vectors: Array, kind: str) -> str:
+def _kernel(node: NodeReader, x: str, vectors: NDArray[np.float32], kind: str) -> str:
     """What each row has in common with each of the vectors."""
     if kind not in _KERNELS:
         raise NotSupported(f"kernel_type is '{kind}'; known are {', '.join(_KERNELS)}")
     gamma, start, degree = (*(node.reals("kernel_params") if kind != "LINEAR" else ()), 0, 0, 0)[:3]
     if kind == "RBF":
-        rows, width = node.builder.types[x].shape
-        spread = node.emit(Reshape((rows, 1, width)), x)
-        apart = node.emit(arithmetic.Sub(), spread, node.table("vectors", vectors[None]))
-        squares = node.emit(arithmetic.Mul(), apart, apart)
-        distance = node.emit(ReduceSum((2,), False), squares)
+        distance = _distances(node, x, vectors, gamma)
         exponent = node.emit(arithmetic.Mul(), distance, scalar(node, -gamma, x))
         return node.emit(functions.Exp(), exponent)
     found = node.emit(MatMul(), x, node.table("vectors", vectors.T))
@@ -53,6 +50,27 @@ def _kernel(node: NodeReader, x: str, vectors: Array, kind: str) -> str:
     if kind == "SIGMOID":
         return node.emit(functions.Tanh(), found)
     return node.emit(arithmetic.Pow(), found, scalar(node, degree, x))
+
+
+def _distances(node: NodeReader, x: str, vectors: NDArray[np.float32], gamma: float) -> str:
+    """The squared distances of each row from each vector: |x|^2 + |v|^2 - 2 x v around the mean of
+    the vectors, a product of matrices, where its rounding changes gamma times a distance by less
+    than 1e-5, else sums of squared differences.
+    """
+    center = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+    around = vectors - center
+    squares = np.square(around.astype(np.float64)).sum(axis=1)
+    rows, width = node.builder.types[x].shape
+    if abs(gamma) * squares.max(initial=0) > _ROUNDED:
+        spread = node.emit(Reshape((rows, 1, width)), x)
+        apart = node.emit(arithmetic.Sub(), spread, node.table("vectors", vectors[None]))
+        return node.emit(ReduceSum((2,), False), node.emit(arithmetic.Mul(), apart, apart))
+    x = node.emit(arithmetic.Sub(), x, node.table("center", center[None]))
+    own = node.emit(ReduceSum((1,)), node.emit(arithmetic.Mul(), x, x))
+    common = node.emit(MatMul(), x, node.table("vectors", -2 * around.T))
+    lengths = node.table("squares", squares.astype(np.float32)[None])
+    found = node.emit(arithmetic.Add(), common, node.emit(arithmetic.Add(), own, lengths))
+    return node.emit(arithmetic.Max(), found, scalar(node, 0.0, found))
 
 
 def _attribute(node: NodeReader, name: str) -> NDArray[np.float32]:
