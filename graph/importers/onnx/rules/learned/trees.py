@@ -35,7 +35,6 @@ from .scores import (
 )
 
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")  # as TreeEnsemble counts
-_TOTALS: dict[str, Total] = {"AVERAGE": "sum", "SUM": "sum", "MIN": "min", "MAX": "max"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +188,12 @@ def _members(node: NodeReader, modes: Whole, dtype: type) -> dict[int, Reals]:
     return {int(number): own[:-1] for number, own in zip(asking, sets, strict=True)}
 
 
+def _total(aggregate: str) -> Total:
+    if aggregate in ("AVERAGE", "SUM"):
+        return "sum"
+    return "min" if aggregate == "MIN" else "max"
+
+
 def _totals(
     node: NodeReader, nodes: TreeNodes, weights: Weights, targets: int, aggregate: str
 ) -> tuple[str, Reals]:
@@ -204,7 +209,7 @@ def _totals(
     members = {number: own.astype(dtype) for number, own in nodes.members.items()}
     nodes = replace(nodes, thresholds=nodes.thresholds.astype(dtype), members=members)
     made = records(nodes, closed(node.builder.types[x].shape[1]))
-    total = _TOTALS[aggregate]
+    total = _total(aggregate)
     count = int(nodes.leaves.max(initial=0)) + 1
     table = weights.table(count, targets, total).astype(dtype)
     op = Forest(made.depth, nodes.roots.size, total)

@@ -10,7 +10,7 @@ from tilewright.graph.importers.onnx.rules.table import RULES
 
 def test_each_rule_of_each_file_is_in_the_table(root: Path) -> None:
     found: list[str] = []
-    for path in (root / "graph" / "importers" / "onnx" / "rules").glob("*.py"):
+    for path in (root / "graph" / "importers" / "onnx" / "rules").rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict):
                 assert ast.unparse(node.target) == "RULES"
