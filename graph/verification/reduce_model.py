@@ -30,7 +30,8 @@ from ...tir.errors import TilewrightError
 from ...tir.output_file import writing
 from ...tir.sizes import dims_in, shape_in
 from ...tir.target.target import Target
-from ..importers.onnx.symbols import declared_input, resolve
+from ..importers.onnx.structured_inputs import read_inputs
+from ..importers.onnx.symbols import resolve
 from ..options import Shapes
 from .bodies import body_nodes, with_identities, without_unread
 from .cutting import inner_values, with_outputs
@@ -273,15 +274,18 @@ def _check_valid(proto: ModelProto) -> None:
 def _draws(proto: ModelProto, shapes: Shapes | None) -> list[dict[str, Array]]:
     """Random inputs at the usual sizes, to be tried in order: integers may be indices, or not."""
     weights = {tensor.name for tensor in proto.graph.initializer}
+    items = [item for item in proto.graph.input if item.name not in weights]
     try:
-        declared = [declared_input(item) for item in proto.graph.input if item.name not in weights]
-        shapes_of = resolve(declared, shapes)
+        given = read_inputs(items, shapes, None)
+        shapes_of = resolve(given.tensors, given.tensor_shapes)
     except TilewrightError:
         return [{}]  # what refuses them is what fails
+    if given.unknown or given.structures:  # no tensors, which nobody draws
+        return [{}]
     usual = {dim: dim.usual for shape in shapes_of.values() for dim in dims_in(shape)}
     specs = [
         ClosedSpec(item.name, np.dtype(item.dtype), shape_in(shapes_of[item.name], usual))
-        for item in declared
+        for item in given.tensors
     ]
     return [
         random_inputs(specs, seed, indices=indices)

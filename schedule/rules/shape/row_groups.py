@@ -85,11 +85,13 @@ def _spatial(block: Block) -> list[IterVar]:
 def _row_axes(func: PrimFunc, anchor: Block) -> int:
     """The number of first axes that the reductions behind a block have in common with it; all axes
     of one that is itself a row, none of another reduction: that is a product, whose elements share
-    what they read.
+    what they read. Behind an anchor without any, steps of several outputs, which no reader takes
+    in, make a row: their last axis goes through them all.
     """
     if is_reduction(anchor):
         return _own_axes(anchor) if _is_row(anchor) else 0
     found, waiting, counts = set(), [anchor], []
+    steps, others = list[int](), False
     while waiting:
         block = waiting.pop()
         if block.name in found:
@@ -97,8 +99,13 @@ def _row_axes(func: PrimFunc, anchor: Block) -> int:
         found.add(block.name)
         if _is_row(block):
             counts.append(_own_axes(block))
+        elif block is not anchor:
+            steps.append(len(block.iters) - 1)
+            others = others or not is_elementwise(block) or len(targets_of(block)) < 2
         read = {load.buffer for load in loads(block.body)}
         waiting += [b for b in func.blocks if read & set(targets_of(b))]
+    if not counts and not others:
+        counts = steps
     return 0 if anchor.is_ordered else min(counts, default=0)
 
 

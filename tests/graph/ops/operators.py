@@ -52,6 +52,7 @@ from tilewright.graph.ops.scattering import (
 from tilewright.graph.ops.size_values import SizeRange, SizeValues
 from tilewright.graph.ops.slicing import Pad, Slice, Spread
 from tilewright.graph.ops.softmax import LogSoftmax, Softmax
+from tilewright.graph.ops.trees import Forest
 from tilewright.graph.ops.triangle import CumProd, CumSum, Trilu
 from tilewright.graph.types import Array, TensorType
 
@@ -78,6 +79,12 @@ def numbers(*shape: int, dtype: str = "float32") -> Array:
     return ((order + 1) / (2 if dtype.startswith("float") else 1)).astype(dtype).reshape(shape)
 
 
+# records of two trees of three and two leaves, each of which reads three features
+TREES = (
+    np.array([0, 2, 1, 0, 0, 3, 1, 2], np.int32),
+    np.array([4, 3.5, 5, np.nan, np.nan, np.nan, np.nan, np.nan], np.float32),
+    np.array([2, 4, 6, 3, 4, 5, 6, 7], np.int32),
+)
 BOX_LISTS = (
     numbers(2, 5, 4),
     numbers(2, 2, 5),
@@ -214,6 +221,8 @@ def _between_elements() -> tuple[Sample, ...]:
         (RoiAlign(2, 3, 2), (image, REGIONS, np.array([1, 0, 1]))),
         (RoiAlign(2, 3, 1, 0.5, False, True), (image, REGIONS, np.array([1, 0, 1]))),
         (Resample(1), (x, np.array([0, 2, 1]), numbers(3, 2) / 9)),
+        (Forest(2, 2), (numbers(5, 3), *TREES, numbers(4, 2))),
+        (Forest(2, 2, "max"), (numbers(5, 3), *TREES, numbers(4, 2))),
         (SampleAt(), (image, numbers(2, 2, 3, 2) / 4)),
         (SampleAt("cubic", "reflection", True), (image, numbers(2, 2, 3, 2) / 4)),
     ]

@@ -244,6 +244,7 @@ def test_an_operator_that_rounds_to_whole_numbers_or_takes_bits_decides() -> Non
         "BitCast",
         "Ceil",
         "Floor",
+        "Forest",
         "Mod",
         "Round",
         "Sign",
