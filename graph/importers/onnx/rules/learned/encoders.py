@@ -16,8 +16,8 @@ from .....ops.ranking import ArgMax
 from .....ops.reduction import ReduceMax
 from .....types import Array, Splat
 from ...node import NodeReader, NotSupported
+from ..conversions import converted
 from ..rule import Application, ImportRule, Result
-from .scores import as_type
 
 _SPARSE = 16  # times as many places as keys, at most, that a table of whole numbers has
 _STRINGS = "it reads or gives strings"
@@ -58,7 +58,7 @@ def _looked_up(node: NodeReader, keys: Array, values: Array, default: Splat) -> 
         low, count = int(keys[0]), int(keys[-1]) - int(keys[0]) + 1
         table = np.full(count + 2, default.value, default.dtype)
         table[keys.astype(np.int64) - low + 1] = values
-        place = as_type(node, x, "int64")
+        place = converted(node, x, "int64")
         ends = (node.table("end", Splat(end, "int64", ())) for end in (low - 1, low + count))
         place = node.emit(arithmetic.Max(), place, next(ends))
         place = node.emit(arithmetic.Min(), place, next(ends))
@@ -112,7 +112,7 @@ def _one_hot_encoder(node: NodeReader) -> Result:
     categories = np.array(node.integers("cats_int64s", ()), np.int64)
     if not categories.size:
         raise ModelError(f"model: {node.title} has no categories.", code="onnx-categories")
-    x = as_type(node, node.value(0), "int64")
+    x = converted(node, node.value(0), "int64")
     hot = _hot(node, x, categories)
     if node.integer("zeros", 1):
         return functions.Cast("float32"), (hot,)

@@ -15,13 +15,14 @@ from .....ops.reduction import ReduceMax, ReduceSum
 from .....ops.slicing import Pad, Slice
 from .....types import Array
 from ...node import NodeReader, NotSupported
+from ..conversions import converted
 from ..rule import ImportRule, Result
-from .scores import as_type, scalar
+from .scores import scalar
 
 
 def _scaler(node: NodeReader) -> Result:
     """(x - offset) * scale along the last axis, in float32."""
-    x = as_type(node, node.value(0), "float32")
+    x = converted(node, node.value(0), "float32")
     offset, scale = (_per_feature(node, name) for name in ("offset", "scale"))
     if offset.any():
         x = node.emit(arithmetic.Sub(), x, node.table("offset", offset))
@@ -53,7 +54,7 @@ def _normalizer(node: NodeReader) -> Result:
         raise ModelError(
             f"model: {node.title} has the input {type_}; expected rows.", code="onnx-normalizer"
         )
-    x, axes = as_type(node, node.value(0), "float32"), (type_.rank - 1,)
+    x, axes = converted(node, node.value(0), "float32"), (type_.rank - 1,)
     if name == "MAX":
         norm = node.emit(ReduceMax(axes), x)
     elif name == "L1":
@@ -133,7 +134,7 @@ def _vectorizer(node: NodeReader) -> Result:
             code="onnx-vectorizer",
         )
     for number, width in enumerate(widths):
-        type_, value = node.type(number), as_type(node, node.value(number), "float32")
+        type_, value = node.type(number), converted(node, node.value(number), "float32")
         if type_.rank not in (1, 2):
             raise NotSupported(f"input {number} is {type_}; known are vectors and rows")
         if type_.rank == 1:

@@ -18,6 +18,7 @@ from .....ops.slicing import Slice
 from .....ops.softmax import Softmax
 from .....types import Array, Splat
 from ...node import NodeReader, NotSupported
+from ..conversions import converted
 from ..rule import Application
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # as TreeEnsemble counts
@@ -38,12 +39,6 @@ def scalar(node: NodeReader, value: float, like: str) -> str:
     return node.table("number", Splat(value, node.builder.types[like].dtype, ()))
 
 
-def as_type(node: NodeReader, value: str, dtype: str) -> str:
-    """A value in element type `dtype`."""
-    same = node.builder.types[value].dtype == dtype
-    return value if same else node.emit(functions.Cast(dtype), value)
-
-
 def matrix(node: NodeReader, dtypes: tuple[str, ...] = ("float32",)) -> str:
     """The first input as rows of features in floats: in its own type, where that is one of
     `dtypes`, else in the first of them; a vector is one row.
@@ -54,7 +49,7 @@ def matrix(node: NodeReader, dtypes: tuple[str, ...] = ("float32",)) -> str:
             f"model: {node.title} has the input {type_}; expected rows of features.",
             code="onnx-learned-rank",
         )
-    value = as_type(node, node.value(0), type_.dtype if type_.dtype in dtypes else dtypes[0])
+    value = converted(node, node.value(0), type_.dtype if type_.dtype in dtypes else dtypes[0])
     return value if type_.rank == 2 else node.emit(Reshape((1, *type_.shape)), value)
 
 

@@ -16,11 +16,11 @@ from .....ops.movement import Concat, Identity
 from .....ops.trees import Forest, Total
 from .....types import Array
 from ...node import NodeReader, NotSupported
+from ..conversions import converted
 from ..rule import ImportRule, Result, Several
 from .forests import FeatureForm, Mode, Reals, Records, TreeNodes, Whole, records
 from .scores import (
     TRANSFORMS,
-    as_type,
     best_label,
     class_count,
     column,
@@ -205,7 +205,7 @@ def _totals(
         weights.weights.dtype.name,
     )
     dtype = "float64" if wide else "float32"
-    x = as_type(node, x, dtype)
+    x = converted(node, x, dtype)
     members = {number: own.astype(dtype) for number, own in nodes.members.items()}
     nodes = replace(nodes, thresholds=nodes.thresholds.astype(dtype), members=members)
     made = records(nodes, closed(node.builder.types[x].shape[1]))
@@ -278,7 +278,7 @@ def _regressor(node: NodeReader) -> Result:
     nodes, weights = _old_nodes(node, "target")
     found, _ = _totals(node, nodes, weights, targets, aggregate)
     scores = _behind(node, _with_base(node, found, base), targets, transform_of(node))
-    return Identity(), (as_type(node, scores, "float32"),)
+    return Identity(), (converted(node, scores, "float32"),)
 
 
 def _ensemble(node: NodeReader) -> Result:
@@ -294,7 +294,7 @@ def _ensemble(node: NodeReader) -> Result:
     nodes, weights = _new_nodes(node)
     found, _ = _totals(node, nodes, weights, targets, AGGREGATES[aggregate])
     scores = _behind(node, found, targets, TRANSFORMS[transform])
-    return Identity(), (as_type(node, scores, node.type(0).dtype),)
+    return Identity(), (converted(node, scores, node.type(0).dtype),)
 
 
 def _classifier(node: NodeReader) -> Result:
@@ -325,9 +325,9 @@ def _classifier(node: NodeReader) -> Result:
         label = label_where(node, labels, row_of(node, node.emit(logic.Less(), limit, own)))
         if first:
             made = _two_scores(node, scores, transform, negative)
-            return Several((label, (Identity(), (as_type(node, made, "float32"),))))
+            return Several((label, (Identity(), (converted(node, made, "float32"),))))
     made = transformed(node, scores, transform)
-    return Several((label, (Identity(), (as_type(node, made, "float32"),))))
+    return Several((label, (Identity(), (converted(node, made, "float32"),))))
 
 
 def _two_scores(node: NodeReader, score: str, transform: str, negative: bool) -> str:
