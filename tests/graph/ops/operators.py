@@ -132,10 +132,31 @@ def _elementwise() -> list[Sample]:
     return found
 
 
+def _moves() -> list[tuple[Operator, tuple[Array, ...]]]:
+    """Of operators that move elements, and compute nothing."""
+    x = numbers(2, 3, 4)
+    return [
+        (Concat(1), (x, numbers(2, 5, 4))),
+        (Concat(0), (x,)),
+        (Expand((5, 2, 3, 4)), (x,)),
+        (Tile((1, 2, 3)), (x,)),
+        (Identity(), (x,)),
+        (Reshape((4, 6)), (x,)),
+        (Transpose((1, 0, 2)), (x,)),
+        (Transpose((1, 0, 2)), (numbers(1, 3, 4),)),
+        (Transpose((0, 1, 2)), (x,)),
+        (Pad((1, 0, 0), (0, 2, 0)), (x,)),
+        (Pad((1, 0, 0), (0, 2, 0), "edge"), (x,)),
+        (Slice((1, 2, 0), (1, 2, 4), (1, -1, 1)), (x,)),
+        (Spread((1, 2, 3)), (x,)),
+    ]
+
+
 def _others() -> tuple[Sample, ...]:
     x, rows, image = numbers(2, 3, 4), numbers(6, 5), numbers(2, 4, 5, 6)
     per_channel = tuple(numbers(4) for _ in range(4))
     found: list[tuple[Operator, tuple[Array, ...]]] = [
+        *_moves(),
         (ArgMax(1), (x,)),
         (ArgMin(2, False), (x,)),
         (ArgMax(1, last=True), (x,)),
@@ -151,12 +172,8 @@ def _others() -> tuple[Sample, ...]:
         (LRN(3), (image,)),
         (Conv(pads=(1, 1, 1, 1)), (image, numbers(3, 4, 3, 3), numbers(3))),
         (Conv(groups=2), (image, numbers(6, 2, 3, 3))),
-        (Concat(1), (x, numbers(2, 5, 4))),
-        (Concat(0), (x,)),
         (CumSum(1), (x,)),
         (CumProd(1, True), (x,)),
-        (Expand((5, 2, 3, 4)), (x,)),
-        (Tile((1, 2, 3)), (x,)),
         (Gather(1), (x, np.array([2, 0]))),
         (GatherElements(1), (x, np.array([[[2], [0]]]))),
         (GatherND(1), (x, np.array([[1], [2]]))),
@@ -168,11 +185,6 @@ def _others() -> tuple[Sample, ...]:
             LstmCell(Elu(), Tanh(), Softsign(), 0.5, True, True),
             tuple(numbers(*shape) / 9 for shape in ((6, 5), (6, 5), (6, 5), (6, 5), (5,), (5,))),
         ),
-        (Identity(), (x,)),
-        (Reshape((4, 6)), (x,)),
-        (Transpose((1, 0, 2)), (x,)),
-        (Transpose((1, 0, 2)), (numbers(1, 3, 4),)),
-        (Transpose((0, 1, 2)), (x,)),
         (LayerNormalization(1), (rows, numbers(5), numbers(5))),
         (RMSNormalization(1), (rows, numbers(5))),
         (RMSNormalization(1, inverse=True), (rows, numbers(5))),
@@ -184,12 +196,8 @@ def _others() -> tuple[Sample, ...]:
         (ReduceProd((2,)), (x / 10,)),
         (ReduceSum((1,), False), (x,)),
         (Resize((2, 6, 4), (SAME, Places(1, 0, 2), SAME), "linear"), (x,)),
-        (Pad((1, 0, 0), (0, 2, 0)), (x,)),
-        (Pad((1, 0, 0), (0, 2, 0), "edge"), (x,)),
-        (Slice((1, 2, 0), (1, 2, 4), (1, -1, 1)), (x,)),
         (SizeRange(2, 4, 3), ()),
         (SizeValues((2, 5, 7), (3,)), ()),
-        (Spread((1, 2, 3)), (x,)),
         (Trilu(), (x,)),
     ]
     return tuple(Sample(op, arrays) for op, arrays in found)

@@ -8,10 +8,25 @@ from ....ops import pooling
 from ....ops.convolution import Conv
 from ....ops.pool_places import MaxPoolPlaces
 from ..limits import checked_type
-from ..node import NodeReader, NotSupported
+from ..node import Attribute, NodeReader, NotSupported
 from .rule import ImportRule, Result, plain
 
 WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
+
+
+def stated(node: NodeReader, names: tuple[str, ...]) -> dict[str, Attribute]:
+    """Those of these attributes that a node has, for another node."""
+    found: dict[str, Attribute] = {}
+    for name in names:
+        if not node.given(name):
+            continue
+        if name == "auto_pad":
+            found[name] = node.text(name, "NOTSET")
+        elif name in ("group", "ceil_mode", "count_include_pad"):
+            found[name] = node.integer(name)
+        else:
+            found[name] = node.integers(name)
+    return found
 
 
 Windows = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]

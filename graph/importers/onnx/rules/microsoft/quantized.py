@@ -12,9 +12,9 @@ from .....ops.base import Operator, normal_axis
 from .....ops.softmax import Softmax
 from ...node import NodeReader
 from ..rule import ImportRule, Result
+from ..window import stated
 from .levels import levels, real
 from .spelling import channels_first, channels_last, whole_list
-from .windows import stated
 
 _POOLING = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 

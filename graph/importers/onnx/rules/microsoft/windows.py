@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from .....ops import arithmetic, movement
-from ...node import Attribute, NodeReader
+from ...node import NodeReader
+from ..quantized_products import CONVOLUTION
 from ..rule import ImportRule, Result
-from ..window import WINDOW
+from ..window import WINDOW, stated
 from .activations import activated
 from .spelling import channels_first, channels_last
 
-_CONV = (*WINDOW, "group")
-_FUSED = (*_CONV, "activation", "activation_params")
-
-
-def stated(node: NodeReader, names: tuple[str, ...]) -> dict[str, Attribute]:
-    """Those attributes of a node that a window has."""
-    found: dict[str, Attribute] = {}
-    for name in names:
-        if not node.given(name):
-            continue
-        if name == "auto_pad":
-            found[name] = node.text(name, "NOTSET")
-        elif name in ("group", "ceil_mode", "count_include_pad"):
-            found[name] = node.integer(name)
-        else:
-            found[name] = node.integers(name)
-    return found
+_FUSED = (*CONVOLUTION, "activation", "activation_params")
 
 
 def _fused_conv(node: NodeReader) -> Result:
     """activation(Conv(x, w, bias) + z)"""
     inputs = [node.value(n) if node.has(n) else "" for n in range(3)]
-    y = node.spell("Conv", *inputs, **stated(node, _CONV))
+    y = node.spell("Conv", *inputs, **stated(node, CONVOLUTION))
     return movement.Identity(), (_finished(node, y),)
 
 
@@ -47,7 +32,7 @@ def _last_conv(node: NodeReader) -> str:
     """The convolution of data whose channels come last; the weights are as in Conv."""
     data = channels_first(node, node.value(0))
     inputs = [node.value(n) if node.has(n) else "" for n in (1, 2)]
-    return channels_last(node, node.spell("Conv", data, *inputs, **stated(node, _CONV)))
+    return channels_last(node, node.spell("Conv", data, *inputs, **stated(node, CONVOLUTION)))
 
 
 def _finished(node: NodeReader, value: str) -> str:
@@ -67,7 +52,7 @@ def _nhwc_max_pool(node: NodeReader) -> Result:
 
 def _transposed_with_pads(node: NodeReader) -> Result:
     """ConvTranspose whose pads are an input, which must be a constant."""
-    given = stated(node, (*_CONV, "output_padding"))
+    given = stated(node, (*CONVOLUTION, "output_padding"))
     if node.has(2):
         given["pads"] = node.sizes(2)
     bias = node.value(3) if node.has(3) else ""
@@ -77,10 +62,10 @@ def _transposed_with_pads(node: NodeReader) -> Result:
 
 RULES: dict[str, ImportRule] = {
     "com.microsoft.ConvTransposeWithDynamicPads": ImportRule(
-        (1,), (*_CONV, "output_padding"), _transposed_with_pads
+        (1,), (*CONVOLUTION, "output_padding"), _transposed_with_pads
     ),
     "com.microsoft.FusedConv": ImportRule((1,), _FUSED, _fused_conv),
-    "com.microsoft.NhwcConv": ImportRule((1,), _CONV, _nhwc_conv),
+    "com.microsoft.NhwcConv": ImportRule((1,), CONVOLUTION, _nhwc_conv),
     "com.microsoft.NhwcFusedConv": ImportRule((1,), _FUSED, _nhwc_fused_conv),
     "com.microsoft.NhwcMaxPool": ImportRule((1,), (*WINDOW, "ceil_mode"), _nhwc_max_pool),
 }
