@@ -16,10 +16,10 @@ from ...tir.expr import Expr
 from ...tir.sizes import AnySize, Size, axis_of, closed, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..ops.attention import Attention, Heads
+from ..ops.attention import Attention, Heads, weight
 from ..ops.base import shape_of, tensor_type
 from ..ops.elementwise import broadcast_read
-from ..ops.softmax import exponential, power
+from ..ops.softmax import power
 from .fused_kernel import FusedKernel, KernelStep
 
 TILE = 64  # keys
@@ -90,7 +90,7 @@ class OnlineAttention(Attention):
         def element(*i: Expr) -> Expr:
             own = largest[i[:-1]]
             nothing = te.ne(own - own, 0.0) if self.guarded else te.eq(own, -float("inf"))
-            return te.select(nothing, 0.0, exponential(scores[i], own))
+            return te.select(nothing, 0.0, weight(scores[i], own))
 
         powers = te.compute(shape_of(scores), element, name=f"{name}_exp")
         sums = te.compute(each, lambda *i: te.sum(powers[(*i, u)], axis=u), name=f"{name}_sum")

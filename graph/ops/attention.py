@@ -29,7 +29,18 @@ from .base import (
     tensor_type,
 )
 from .elementwise import broadcast, broadcast_read
-from .softmax import exponential
+from .softmax import power
+
+_LEAST = {"float64": -708.0}  # of a power that is a normal number; of other types that of float32
+
+
+def weight(score: Expr, largest: Expr) -> Expr:
+    """e ** (score - largest), or 0 where that is less than the least normal number: beside the
+    largest, whose weight is 1, it counts for nothing, and processors take a hundred times as long
+    for products with it. A mask of -100 makes such weights.
+    """
+    below = score - largest
+    return te.select(below < _LEAST.get(str(score.dtype), -87.0), 0.0, power(below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +194,14 @@ class Attention(Operator):
             kept, lambda b, h, s: te.max_any(scores[b, h, s, t], axis=t), name=f"{name}_max"
         )
 
-        def power(*i: Expr) -> Expr:
+        def element(*i: Expr) -> Expr:
             own = largest[i[:3]]
-            found = exponential(scores[i], own)
+            found = weight(scores[i], own)
             if self.guarded:
                 return te.select(te.eq(own - own, 0.0), found, 0.0)
             return te.select(te.eq(own, -float("inf")), 0.0, found) if self.masked else found
 
-        powers = te.compute(shape, power, name=f"{name}_exp")
+        powers = te.compute(shape, element, name=f"{name}_exp")
         u = te.reduce_axis(shape[3], name="t")
         total = te.compute(
             kept, lambda b, h, s: te.sum(powers[b, h, s, u], axis=u), name=f"{name}_sum"

@@ -113,6 +113,17 @@ def test_of_a_masked_attention_only_a_row_without_a_score_is_zero(
         assert not hidden.any() if value == -np.inf else np.isnan(hidden).all()
 
 
+def test_a_weight_that_is_no_normal_number_is_zero(random_array: Random) -> None:
+    """A mask of -100 makes such; products with them would take a hundred times as long."""
+    op = Attention(HEADS, 1.0, *(Heads(outer=True),) * 3, outer=True)
+    q, k, v = parts(random_array)
+    q, mask = np.zeros_like(q), np.zeros(PLACES, np.float32)
+    mask[1:], v[:, :, 1:] = -100, 1e36
+    np.testing.assert_array_equal(expressed(op, q, k, v, mask), v[:, :, :1].repeat(ROWS, 2))
+    mask[1:] = -80
+    assert (expressed(op, q, k, v, mask) > 1).all()
+
+
 def test_zero_times_a_value_that_is_no_number_is_none(random_array: Random) -> None:
     op = Attention(HEADS, 1.0, *(Heads(outer=True),) * 3, guarded=True, outer=True)
     q, k, v = parts(random_array)
