@@ -41,6 +41,7 @@ ELEMENTS = {
 WRITTEN = {name: {"float32": "float", "float64": "double"}.get(name, name) for name in ELEMENTS}
 TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")  # they say the type of a result
 TRIED = 8  # probes of an operator
+OF_THE_CASE = re.compile("is not a constant|data decide")  # what refuses a test, not its operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +142,11 @@ def find_support(version: Version) -> Support:
         if tried:
             read[variable] = tuple(type_ for type_, why in tried.items() if not why)
             refused[variable] = {type_: why for type_, why in tried.items() if why}
-    why = ""
-    if not any(read.values()):
-        why = min((read_probe(probe, version)[1] for probe in found), key=len)
-    return Support({}, {}, why) if why else Support(read, refused)
+    if any(read.values()):
+        return Support(read, refused)
+    why = min((read_probe(probe, version)[1] for probe in found), key=len)
+    own = why.startswith((f"{version.schema.name}:", "input:")) and not OF_THE_CASE.search(why)
+    return Support({}, {}, why) if own else _unprobed(version)
 
 
 def find_reason(found: Sequence[Probe], version: Version, variable: str, type_: str) -> str | None:
@@ -191,8 +193,8 @@ def read_probe(probe: Probe, version: Version) -> tuple[Graph | None, str]:
 
 
 def _unprobed(version: Version) -> Support:
-    """Of a version that no probe fits: what the rules say, and what a node without attributes is
-    refused for.
+    """Of a version that no probe fits: what the rules say, and for what those of ai.onnx.ml refuse
+    a node without attributes.
     """
     schema = version.schema
     rule = RULES.get(rule_name(NodeProto(op_type=schema.name, domain=schema.domain)))
@@ -201,6 +203,8 @@ def _unprobed(version: Version) -> Support:
         return Support({}, {}, "" if has_body else "there is no such core operator")
     if schema.since_version not in rule.versions:
         return Support({}, {}, "this version is not known")
+    if not schema.domain:
+        return Support({}, {})
     names = [f"x{n}" for n in range(schema.min_input)]
     node = helper.make_node(schema.name, names, ["y"], domain=schema.domain)
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in names]
