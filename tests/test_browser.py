@@ -114,6 +114,7 @@ def browse(file: Path, folder: Path) -> tuple[str, list[str]]:
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("background", "colour"),
     [("#ffffff", "#1f1f1f"), ("#111318", "#e0e0e0")],

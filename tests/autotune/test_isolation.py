@@ -102,7 +102,7 @@ BAD = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_candidate_is_a_verdict_with_a_text(
     name: str, machine: Machine, good: Artifact

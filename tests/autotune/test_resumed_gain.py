@@ -166,7 +166,7 @@ def test_an_undisturbed_search_finds_the_best_of_all(tilewright: Command, tmp_pa
     check_gain(log)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "loaded", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["loaded", "calm"]
 )
@@ -188,6 +188,7 @@ def test_a_search_that_is_interrupted_ends_with_the_same_gain(
     check_gain(log)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ends", [2, 5, 14])
 def test_a_load_that_ends_while_a_search_runs_hides_nothing(
     ends: int, tilewright: Command, tmp_path: Path
@@ -201,6 +202,7 @@ def test_a_load_that_ends_while_a_search_runs_hides_nothing(
     check_gain(log)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("job", [3, 8])
 def test_a_search_that_is_killed_under_load_ends_with_the_same_gain(
     job: int, tilewright: Command, tmp_path: Path

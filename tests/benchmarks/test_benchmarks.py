@@ -25,7 +25,7 @@ RUN = sorted(
 )
 TORCH = ("torch", "transformers")
 NEEDS = {"export": TORCH, "model_families": TORCH, "roofline": ("matplotlib",)}  # beside dev
-GIVEN = {"export": ["a_folder"]}  # what has no default
+GIVEN = {"export": ["a_folder"], "trained_models": ["a_folder"]}  # what has no default
 
 
 class Parsed(Exception):
@@ -78,7 +78,7 @@ def test_a_name_that_no_model_has_is_refused_with_those_that_are() -> None:
     assert str(refused.value) == "there is no 'resnet'; the names are: 'resnet50', 'squeezenet'"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", pointwise.CASES, ids=lambda case: case.name)
 def test_a_chain_has_a_kernel_for_each_repeat(case: pointwise.Case) -> None:
     pointwise.chain_of(case, (4, 32))  # which raises where it has not

@@ -113,6 +113,7 @@ class Disturbed(Instant):
         return done
 
 
+@pytest.mark.slow
 def test_a_search_a_build_and_the_log_use_the_same_words_and_counts(
     tilewright: Command, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +136,7 @@ def test_a_search_a_build_and_the_log_use_the_same_words_and_counts(
     assert "tuned" not in compiled["coverage"]
 
 
+@pytest.mark.slow
 def test_a_second_search_goes_on(
     tilewright: Command, tiny: Path, tuned: tuple[Path, Done], tmp_path: Path
 ) -> None:

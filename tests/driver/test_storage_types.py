@@ -51,7 +51,7 @@ def matmul(kind: DType) -> PrimFunc:
     return te.func(x, w, y, name="matmul")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("isa", host().isas)
 @pytest.mark.parametrize("name", STORAGE)
 def test_a_kernel_takes_and_gives_arrays_of_the_type(name: str, isa: str) -> None:
@@ -71,7 +71,7 @@ def test_a_kernel_takes_and_gives_arrays_of_the_type(name: str, isa: str) -> Non
     np.testing.assert_array_equal(out, got)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("isa", host().isas)
 @pytest.mark.parametrize("name", STORAGE)
 def test_a_contraction_reads_constants_of_the_type(name: str, isa: str) -> None:

@@ -350,7 +350,7 @@ MODELS: Mapping[str, DataSizes] = {
     "Unique, as they come": unique((41,), 4, 0, "int64"),
     "Unique, values alone": unique((41,), 1, 1, "int8"),
     "Unique, rows": unique((9, 2), 4, 1, "float32", axis=0),
-    "Unique, slices as they come": unique((1, 7, 3), 4, 0, "int32", axis=-2),
+    "Unique, slices as they come": unique((1, 7, 3), 4, 0, "int64", axis=-2),
     "NonMaxSuppression": suppression(12),
     "NonMaxSuppression of few": suppression(5, 1, 9, threshold=False),
     "NonMaxSuppression with a limit from data": suppression(11, 3, None, centers=1),

@@ -20,7 +20,7 @@ from tilewright.runtime.arrays import ArgumentError, Array
 from tilewright.runtime.engine.engine import Engine
 from tilewright.tir.errors import TargetError
 
-pytestmark = [pytest.mark.needs_cc, pytest.mark.sampled(7)]
+pytestmark = [pytest.mark.needs_cc, pytest.mark.sampled(14)]
 
 SHARES = (0, 0.1, 0.5, 0.9, 1)
 those = pytest.mark.parametrize("name", MODELS)

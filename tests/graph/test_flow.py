@@ -52,7 +52,7 @@ def test_its_programs_mean_the_same(name: str) -> None:
         assert_equal(interpreted.run(inputs), expected, "interpreted")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_engine_runs_is_kept_and_is_verified(name: str, tmp_path: Path) -> None:
     model = MODELS[name]()

@@ -84,6 +84,7 @@ def test_a_model_in_halves_is_what_float64_gives(name: str) -> None:
     assert engine.verify()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["product", "softmax", "and back", "compared", "encoder"])
 def test_a_model_in_bfloat16_is_what_float64_gives(name: str) -> None:
     engine = compile(halved(CASES[name], HALF, BRAIN), cache=False)
@@ -91,6 +92,7 @@ def test_a_model_in_bfloat16_is_what_float64_gives(name: str) -> None:
     assert engine.verify()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cxx
 @pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize("name", ["product", "network"])

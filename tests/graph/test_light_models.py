@@ -72,6 +72,7 @@ def errors(graph: Graph, after: Graph, name: str, feeds: dict[str, Array]) -> fl
     return float(np.abs(expected - got).max() / np.abs(expected).max())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*SMALL, *LARGE])
 def test_random_weights_show_no_difference(name: str, run_onnxruntime: Run) -> None:
     sample = random_model(name)

@@ -52,6 +52,7 @@ def test_a_group_may_have_fewer_channels_than_a_vector(
     check(model([conv], (2, channels, 9, 7), w=weights.astype(np.float32)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("batch", [0, 3])
 def test_a_batch_may_be_empty(batch: int) -> None:
     nodes = [

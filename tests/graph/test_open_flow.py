@@ -227,6 +227,7 @@ def test_one_engine_serves_every_size_with_one_set_of_bits(name: str) -> None:
         assert all(array.tobytes() == again[k].tobytes() for k, array in found.items())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_it_is_proved_and_checked_at_the_usual_and_the_least_sizes(name: str) -> None:
     report = engine(name).explain()

@@ -54,7 +54,7 @@ def artifact_of(engine: Engine) -> CudaProgram:
     return artifact
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("batch", [1, 2, 7, 15, 16])
 def test_one_engine_serves_every_batch(batch: int) -> None:
     x = rows(batch)
@@ -80,6 +80,7 @@ def test_a_row_has_the_same_bits_in_every_batch() -> None:
         assert run(x[:batch]).tobytes() == whole[:batch].tobytes()
 
 
+@pytest.mark.slow
 def test_every_kernel_is_checked_at_several_sizes_and_the_engine_at_two() -> None:
     wanted = {perceptron_engine: ("4", "1"), encoder_engine: ("2, seq 8", "1, seq 1")}
     for make, places in wanted.items():
@@ -137,6 +138,7 @@ def softmax() -> onnx.ModelProto:
     return model_of(writer, {"x": (TensorProto.FLOAT, ["rows", 300])})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", [GPU, "cuda:sm_80"])
 def test_no_rows_are_no_launch(target: str) -> None:
     engine = tw.compile(softmax(), target, shapes={"rows": (0, 3, 40)}, verify="emulated")

@@ -53,6 +53,7 @@ def test_one_engine_serves_every_image_with_one_set_of_bits(name: str) -> None:
         assert engine(name).run({"x": x}, threads=2)["y"].tobytes() == found.tobytes()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_kernel_is_proved(name: str) -> None:
     kernels = engine(name).explain().kernels
@@ -132,7 +133,7 @@ def one_node(kind: str, *more: str, **attributes: object) -> onnx.ModelProto:
     return net.model("y", channels=4)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "more", "attributes"),
     [

@@ -47,6 +47,7 @@ def given_to(engine: Engine, steps: int, batch: int) -> dict[str, Array]:
     return {spec.name: arrays[spec.name] for spec in engine.inputs}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_one_engine_serves_every_size_with_one_set_of_bits(name: str) -> None:
     session = ort.InferenceSession(
@@ -158,6 +159,7 @@ def test_it_is_saved_and_loaded(name: str, tmp_path: Path) -> None:
     assert all(array.tobytes() == expected[k].tobytes() for k, array in loaded.run(given).items())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 @pytest.mark.parametrize("name", MODELS)
 def test_its_c_gives_the_same_bits_and_refuses_other_sizes(name: str, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_one_engine_serves_every_batch(batch: int) -> None:
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("batch", "seq"), [(1, 1), (1, 20), (2, 7), (3, 16), (3, 17), (2, 1)])
 def test_one_engine_serves_every_batch_and_sequence(batch: int, seq: int) -> None:
     given = words(batch, seq)

@@ -87,7 +87,7 @@ def model_of(chains: Sequence[Chain]) -> Graph:
     return builder.finish(tuple(add(builder, n, chain) for n, chain in enumerate(chains)))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_group_is_scheduled_by_its_own_rule(name: str) -> None:
     target = Target.parse(name)
@@ -97,6 +97,7 @@ def test_every_group_is_scheduled_by_its_own_rule(name: str) -> None:
         assert (way.lowered.verdict.status, way.notes(func.name)) == ("proved", ())
 
 
+@pytest.mark.slow
 @pytest.mark.needs_cc
 def test_what_they_compute_is_what_they_say() -> None:
     engine = compile(model_of(CHAINS), cache=False)

@@ -27,6 +27,7 @@ def functions(target: Target) -> Iterator[tuple[str, PrimFunc]]:
     yield from ((name, made()) for name, made in KERNELS.items())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TARGETS)
 def test_prices_stay_what_they_are(name: str, golden: Callable[[str, str], None]) -> None:
     target = Target.parse(name)

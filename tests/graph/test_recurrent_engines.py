@@ -46,7 +46,7 @@ def given_to(engine: Engine) -> dict[str, Array]:
     return {spec.name: arrays[spec.name] for spec in engine.inputs}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 @pytest.mark.parametrize("name", MODELS)
 def test_it_is_right_on_any_number_of_threads_and_as_exported_c(name: str, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def calls(made: onnx.ModelProto) -> int:
     return pstats.Stats(profile).total_calls  # type: ignore[attr-defined, no-any-return]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("made", "count"),
     [

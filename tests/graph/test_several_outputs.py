@@ -62,6 +62,7 @@ def by_numpy(x: Array) -> dict[str, Array]:
     }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("target", [None, "c:scalar", "python"])
 def test_a_model_that_reads_outputs_together_and_alone(target: str | None, tmp_path: Path) -> None:
@@ -165,6 +166,7 @@ def test_every_pass_works_beside_nodes_with_several_outputs(name: str) -> None:
     assert (found["TopK"], found["DynamicQuantizeLinear"]) == (2, 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", MODELS)
 def test_such_models_run_as_the_reference_does(name: str) -> None:

@@ -40,7 +40,7 @@ def test_a_trained_model_says_what_onnxruntime_says(name: str) -> None:
 
 
 @pytest.mark.needs_cc
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_compiled_with_open_rows_it_says_the_same(name: str) -> None:
     model, inputs = onnx.load(FOLDER / f"{name}.onnx"), rows_of(name)

@@ -66,7 +66,7 @@ def test_a_decoder_goes_on_from_its_past() -> None:
     np.testing.assert_allclose(last["key.0"], whole["key.0"], atol=1e-5)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("batch", range(2, 6))
 def test_every_row_of_an_encoder_gives_the_same_bits(batch: int) -> None:
     expected = evaluate(import_onnx(encoder(1, STEPS)), sentence())

@@ -57,6 +57,7 @@ def arrays(parts: EngineParts) -> dict[int, int]:
     return {address(a): a.nbytes for a in parts.constants if a is not None and a.nbytes}
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("sizes", CHOSEN)
 def test_a_variant_has_the_bits_of_the_engine_for_these_sizes_alone(sizes: dict[str, int]) -> None:

@@ -103,7 +103,7 @@ def test_random_legal_steps_keep_what_gathers_mean() -> None:
     assert tally.applied.total() > 100
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("intrinsic", TENSOR_INTRINSICS.values(), ids=lambda x: x.name)
 def test_random_legal_steps_keep_what_instructions_mean(intrinsic: TensorIntrinsic) -> None:
     tally, kept = Tally(), 0

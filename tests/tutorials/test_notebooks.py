@@ -57,7 +57,7 @@ def test_the_links_of_the_gallery_lead_somewhere() -> None:
 
 
 @pytest.mark.needs_cc
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_tutorial_runs_and_shows_what_it_showed_before(name: str, tmp_path: Path) -> None:
     kept = read(name)

@@ -83,6 +83,7 @@ def test_the_roofs_of_this_machine_are_memory_caches_and_arithmetic() -> None:
     assert [text.rpartition(" ")[2] for text in told] == ["GB/s", "GB/s", "GFLOP/s"]
 
 
+@pytest.mark.slow
 def test_no_line_goes_through_a_text() -> None:
     """A line of the picture itself; those of the grid are faint."""
     at = replace(trial(0).conditions, cpu=host().model)

@@ -122,6 +122,7 @@ def test_a_gpu_is_bound_by_tensor_cores_where_the_schedule_uses_them() -> None:
     assert roofs([plain]) == Roofs({"": 19.5e3}, {"memory": 2039})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(20))
 def test_the_best_of_a_row_is_that_of_the_log(seed: int) -> None:
     """Trials alone and in sessions, in any order: the table and `log best` agree after each."""

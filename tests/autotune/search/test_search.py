@@ -117,6 +117,7 @@ def tried(name: str, seed: int, trials: int) -> float:
     return landscape(search.fastest(1)[0]) / 1e-3 - 1.0
 
 
+@pytest.mark.slow
 def test_an_evolution_finds_what_a_random_search_misses() -> None:
     evolved = [tried("evolutionary", seed, 48) for seed in range(5)]
     drawn = [tried("random", seed, 48) for seed in range(5)]

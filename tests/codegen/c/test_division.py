@@ -26,6 +26,7 @@ def divided(dtype: str) -> PrimFunc:
     return te.func(a, b, quotient, rest, name="divided")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_division_is_that_of_numpy_by_0_and_at_the_ends_too(
     dtype: str, target: Target, run_artifact: Callable[..., tuple[np.ndarray, ...]]

@@ -35,6 +35,7 @@ def combined(dtype: str) -> PrimFunc:
     return te.func(a, b, *outputs, name="combined")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_bits_and_shifts_are_those_of_numpy(
     dtype: str, target: Target, run_artifact: Callable[..., tuple[np.ndarray, ...]]

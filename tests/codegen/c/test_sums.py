@@ -134,7 +134,7 @@ def test_sums_in_variables_have_the_interpreters_bits(check: Callable[..., objec
     check(PAIRS)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     ("target", "unrolled"), [("c:scalar", False), *((target, True) for target in HERE)]

@@ -274,7 +274,7 @@ def f(A: float64[2, 40], C: output(float64[2, 40])):
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", EXACT)
 def test_compiled_code_has_the_interpreters_bits(name: str, check: Callable[..., object]) -> None:
     check(EXACT[name])
@@ -386,7 +386,7 @@ def matmul(dtype: str, rows: int, width: int, lanes: int, m: int, n: int, k: int
     return re.sub(r"\b[A-Z]+\b", lambda match: words.get(match[0], match[0]), MATMUL)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("dtype", "rows", "width", "lanes"),
     [

@@ -18,6 +18,7 @@ A100 = Target.parse("cuda:sm_80")
 pytestmark = pytest.mark.needs_cxx
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("rows", "places", "of_a_thread"), [(24, 24, 1), (40, 70, 4)])
 def test_scores_stay_in_shared_memory(rows: int, places: int, of_a_thread: int) -> None:
     func = online_attention(rows, places, 16, tile=32)

@@ -103,7 +103,7 @@ def at(func: PrimFunc, sizes: dict[Dim, int], whole: Sequence[Array]) -> list[Ar
     ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.needs_cxx
 @pytest.mark.parametrize("make", MADE)
 def test_every_size_is_right_and_a_row_has_the_same_bits_in_each(
@@ -125,7 +125,7 @@ def test_every_size_is_right_and_a_row_has_the_same_bits_in_each(
             assert reference(func, {**named, **fixed}).compare(found)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.needs_cxx
 @pytest.mark.parametrize("make", inner.MADE)
 def test_inner_sizes_are_right_too(make: Callable[[], PrimFunc]) -> None:
@@ -139,6 +139,7 @@ def results(found: Array | tuple[Array, ...]) -> list[Array]:
     return list(found) if isinstance(found, tuple) else [found]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", [mixed, matmul, rows])
 def test_it_compiles(make: Callable[[], PrimFunc], nvrtc: Nvrtc) -> None:
     func, kernel, _ = built(make)

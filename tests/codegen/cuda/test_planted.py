@@ -97,6 +97,7 @@ def ahead(stages: int) -> Case:
     return artifact, given, given[0] @ given[1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("stages", [2, 3])
 def test_a_wait_for_too_few_copies_is_found(stages: int) -> None:
     case = ahead(stages)

@@ -100,6 +100,7 @@ def test_what_a_vector_is_computed_from_may_be_anything() -> None:
     np.testing.assert_allclose(result, np.exp(x) * b, rtol=1e-6)
 
 
+@pytest.mark.sampled(2)
 @needs_tools
 @pytest.mark.parametrize(("kind", "lanes"), [("float32", 4), ("float16", 8), ("int8", 16)])
 def test_the_gpu_gets_accesses_of_128_bits(kind: str, lanes: int) -> None:

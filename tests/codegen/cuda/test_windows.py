@@ -60,7 +60,7 @@ def seen(func: PrimFunc, answers: dict[str, object] | None = None) -> EmulationR
     return report
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_fetch_their_windows_once_for_a_tile(name: str) -> None:
     make, share = CONVOLUTIONS[name]

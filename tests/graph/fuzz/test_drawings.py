@@ -21,26 +21,48 @@ from tilewright.graph.verification.systems import SYSTEMS, SystemFailed
 # of these, random models have none: shapes that data decide; values that few models have
 NOT_DRAWN = {
     "AffineGrid",
+    "Bernoulli",
     "BitCast",
     "BlackmanWindow",
     "Col2Im",
     "Compress",
+    "ConcatFromSequence",
     "Constant",
     "CumProd",
     "DFT",
     "DeformConv",
+    "DequantizeLinear",
     "DynamicQuantizeLinear",
     "EyeLike",
     "HammingWindow",
     "HannWindow",
     "MaxUnpool",
+    "MeanVarianceNormalization",
     "MelWeightMatrix",
+    "Multinomial",
     "NonMaxSuppression",
     "NonZero",
+    "Optional",
+    "OptionalGetElement",
+    "OptionalHasElement",
+    "QLinearConv",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
     "ReverseSequence",
     "RoiAlign",
     "STFT",
     "Scatter",
+    "SequenceAt",
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceErase",
+    "SequenceInsert",
+    "SequenceLength",
+    "SequenceMap",
+    "SimplifiedLayerNormalization",
+    "SplitToSequence",
     "TensorScatter",
     "Unique",
     "Upsample",
@@ -62,7 +84,8 @@ def one_of(drawing: Drawing, seed: int, monkeypatch: pytest.MonkeyPatch) -> Rand
 
 def test_most_operators_that_are_read_are_drawn() -> None:
     drawn = {drawing.op for drawing in DRAWINGS} | WRITTEN_BY_NAME
-    assert set(RULES) - drawn == NOT_DRAWN
+    own = {name for name in RULES if "." not in name}  # of ONNX's own domain
+    assert own - drawn == NOT_DRAWN
 
 
 @pytest.mark.sampled(4)

@@ -62,6 +62,7 @@ def test_a_model_means_what_onnx_says(kind: str, seed: int) -> None:
         assert array == pytest.approx(expected[name], abs=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("seed", [0, 1, 2, 4])
 def test_random_models_have_the_values_of_their_reference(seed: int) -> None:

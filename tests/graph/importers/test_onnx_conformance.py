@@ -174,7 +174,7 @@ def test_every_case_is_right_or_refused_for_a_reason_that_is_known(
 
 
 @pytest.mark.needs_cc
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("part", range(32))
 def test_cases_are_right_as_engines(part: int) -> None:
     """A thirty-second part of all in each."""

@@ -37,7 +37,7 @@ from tilewright.tir.target.target import Target
 
 from ...schedule.rule_checks import Answered, check
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 PLAIN = Conv(pads=(1, 1, 1, 1), layout="NHWC")
@@ -230,6 +230,7 @@ class Quick:
         return 0.0 if any(b.shape[:2] == (6, 6) for b in func.allocations) else None
 
 
+@pytest.mark.slow
 @pytest.mark.needs_cc
 def test_an_engine_within_a_tolerance_says_what_it_measured_and_keeps_bits_and_bound() -> None:
     graph = network((2, 10, 10, 32), 32)
@@ -251,6 +252,7 @@ def test_an_engine_within_a_tolerance_says_what_it_measured_and_keeps_bits_and_b
     assert engine.verify(inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.needs_cc
 def test_where_an_output_is_off_by_more_the_engine_is_built_without_what_rounds_more() -> None:
     builder = GraphBuilder("cancelling")  # what is lost by adding 1e6 to the sums is 1e-4 of them

@@ -83,6 +83,7 @@ def test_gathering_agrees_with_onnxruntime(
         check_expressions(graph, feeds)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("target", [None, "c:scalar"])
 def test_kernels_do_what_the_reference_does(target: str | None) -> None:

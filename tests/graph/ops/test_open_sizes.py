@@ -94,7 +94,7 @@ def drawn(sample: Sample, shapes: tuple[Shape, ...]) -> list[Array]:
     ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sample", samples(), ids=str)
 def test_an_operator_is_at_any_choice_what_it_is_of_closed_sizes(sample: Sample) -> None:
     for number, types in opened(sample):

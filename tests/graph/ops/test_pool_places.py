@@ -36,6 +36,7 @@ def compare_with_onnxruntime(x: Array, **settings: int | list[int]) -> None:
             np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("columns", [0, 1])
@@ -47,6 +48,7 @@ def test_places_of_maxima_agree_with_onnxruntime(
     compare_with_onnxruntime(np.round(x), ceil_mode=1, storage_order=columns, **window)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "float64"])
 def test_places_of_other_types_and_of_the_least_number(random_array: Random, dtype: str) -> None:

@@ -78,6 +78,7 @@ def test_zeros_have_a_scale_of_one_and_a_nan_leaves_zeros(
     assert (y.shape, scale, zero) == ((0, 3), 1, 0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("target", [None, "c:scalar"])
 def test_kernels_do_what_the_reference_does(target: str | None) -> None:

@@ -43,6 +43,7 @@ def test_cubic_sizes_agree_with_the_reference(
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("scale", [0.6, 0.37, 1.5])

@@ -63,6 +63,7 @@ def test_an_infinite_element_counts_only_where_it_is_read() -> None:
     assert y[0, 0, 0, 0] == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(split_products, "LONGEST_CHAIN", 6)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(

@@ -376,6 +376,7 @@ RANDOM: dict[str, Callable[[], PrimFunc]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RANDOM)
 def test_random_decisions_stay_right(name: str) -> None:
     func = RANDOM[name]()

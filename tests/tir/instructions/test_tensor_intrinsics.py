@@ -88,7 +88,7 @@ def two_steps(c: float, a: np.ndarray, b: np.ndarray) -> Fraction:
     return normal(normal(normal(Fraction(c)) + x[1] * y[1]) + x[0] * y[0])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("lanes", VDPBF16PS.lanes)
 @pytest.mark.parametrize("size", [0, -63])
 def test_vdpbf16ps_rounds_each_of_two_steps_once(size: int, lanes: int) -> None:

@@ -46,7 +46,7 @@ STATED: dict[str, tuple[Callable[[Array], Array], Array, float]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", STATED)
 def test_a_kernel_gives_what_is_stated(name: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tilewright.tir.intrinsics import LARGEST_ANGLE, by_name
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["sin", "cos"])

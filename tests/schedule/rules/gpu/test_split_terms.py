@@ -23,7 +23,7 @@ from ...programs import conv, integers, matmul, matmul_relu
 from ...rule_checks import check
 from .test_rules import batched
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 A100 = Target.parse("cuda:sm_80")
 QUESTION = "parts of the terms of "

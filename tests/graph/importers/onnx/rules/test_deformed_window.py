@@ -16,6 +16,7 @@ Random = Callable[..., Array]
 Refused = Callable[..., str]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     ("groups", "shared", "full"), [(1, 1, True), (2, 1, False), (1, 2, False), (2, 4, True)]

@@ -60,6 +60,7 @@ def test_the_scale_of_an_rms_normalisation_says_the_type_of_the_result(x: str, s
     np.testing.assert_allclose(got.astype(np.float64), expected, atol=4e-3)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("axes", [None, [0, -1]])

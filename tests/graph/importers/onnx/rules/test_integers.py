@@ -58,6 +58,7 @@ def test_each_row_may_have_its_zero_point() -> None:
     np.testing.assert_array_equal(y, rows @ b.astype(np.int32))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize("groups", [1, 2])

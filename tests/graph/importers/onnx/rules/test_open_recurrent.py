@@ -60,6 +60,7 @@ def check(found: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
         np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_at_each_choice_of_sizes_it_is_what_onnxruntime_computes(case: Recurrence) -> None:
     case = opened(case, *BOTH)

@@ -211,7 +211,7 @@ X = np.random.default_rng(2).uniform(0, 1, (7, 9)).astype(np.float32)
 
 
 @pytest.mark.needs_cc
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("target", ["python", *HERE])
 def test_every_target_draws_the_same_in_every_run(target: str) -> None:
     engine = compile(of_all(X), target, cache=False)

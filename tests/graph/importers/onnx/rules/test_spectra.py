@@ -59,6 +59,7 @@ def test_a_spectrum_of_float64_is_as_good(random_array: Random) -> None:
         np.testing.assert_allclose(spectrum(x), wanted, rtol=0, atol=1e-14 * largest)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(("length", "parts"), [(12, 1), (300, 2), (521, 1), (2048, 1)])
 def test_engines_transform_as_the_reference_does(
