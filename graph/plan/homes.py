@@ -134,6 +134,7 @@ class _Steps:
         self._parts = {part.group.outputs[0]: part for part in parts}
         self._homes: dict[str, Home] = {}
         self._extra: dict[str, str] = {}
+        self._behind_old_values: set[str] = set()  # those in the places of values of an iteration
         makers = size_makers(model.graph)
         self._sizes = {n.outputs[0]: SizeStep(d, n.inputs[0]) for d, n in makers.items()}
         self._uses = Counter(self._reads(model.block))
@@ -252,9 +253,9 @@ class _Steps:
 
     def _begin(self, first: str, home: Home, around: _Owned) -> Iterator[CopyValue]:
         """A carried value before the first iteration: computed in its place where nobody else reads
-        it.
+        it, and where that place has not to wait until an old value in it has been read.
         """
-        if self._uses[self._roots[first]] == 1:
+        if self._uses[self._roots[first]] == 1 and home.value not in self._behind_old_values:
             yield from self._put(first, home, around)
         elif self._types[first].elements != 0:
             yield CopyValue(first, home)
@@ -275,6 +276,7 @@ class _Steps:
                 yield CopyValue(item.next, Home(aside))
                 waiting.append(CopyValue(aside, home))
             elif self._is_free(item.now, root, loop, owned):
+                self._behind_old_values.add(root)
                 yield from self._put(item.next, home, owned)
             else:
                 waiting.append(CopyValue(item.next, home))

@@ -258,6 +258,36 @@ def nested() -> FlowModel:
     return FlowModel(proto, tuple({"n": np.array(n), "x": floats((6,))} for n in (0, 1, 4)))
 
 
+def old_value_behind() -> FlowModel:
+    """What a loop in a loop begins with is computed before the last read of the old value in whose
+    place its result lies.
+    """
+    inner = body(
+        "inner", [node("Add", ["t", "b"], ["t_next"])], [value("t", shape=(6,))], ["t_next"]
+    )
+    for item, name in zip(inner.input, ("j", "before_j"), strict=False):
+        item.name = name
+    inner.node[0].input[0] = "before_j"
+    inner.node[0].output[0] = inner.output[0].name = "goes_on_j"
+    outer = body(
+        "outer",
+        [
+            node("Tanh", ["s"], ["a"]),
+            node("Sigmoid", ["s"], ["b"]),
+            node("Loop", ["two", "yes", "a"], ["next"], name="inner", body=inner),
+        ],
+        [value("s", shape=(6,))],
+        ["next"],
+        two=np.array(2),
+    )
+    proto = model(
+        [node("Loop", ["n", "yes", "x"], ["y"], name="outer", body=outer)],
+        [value("n", INT64, ()), value("x", shape=(6,))],
+        [value("y")],
+    )
+    return FlowModel(proto, tuple({"n": np.array(n), "x": floats((6,))} for n in (0, 1, 4)))
+
+
 def scanning() -> FlowModel:
     """Two states, an array from its end, another one along its last axis; what it gives is stored
     from the end, and along an axis of its own.
@@ -456,6 +486,7 @@ MODELS: Mapping[str, Callable[[], FlowModel]] = {
         collecting,
         exchanging,
         nested,
+        old_value_behind,
         scanning,
         scan_in_scan,
         scan_of_a_collected_row,
