@@ -281,7 +281,17 @@ class VectorBody:
             indices = (*indices[:-1], Broadcast(indices[-1], self.lanes)) if indices else indices
         if not indices:
             return load
-        return Load(buffer, indices, None if on is None else self.vector(on, None))
+        return Load(buffer, indices, None if on is None else self._mask(on))
+
+    def _mask(self, on: Expr) -> Expr:
+        """The lanes in which a condition holds. What was read under it is no help within it: the
+        mask would hold itself.
+        """
+        known = self._read
+        self._read = {load: where for load, where in known.items() if where is not on}
+        mask = self.vector(on, None)
+        self._read = known
+        return mask
 
     def _indices(self, indices: Sequence[Expr], on: Expr | None) -> tuple[Expr, ...]:
         return tuple(self._index(i, on) for i in indices)

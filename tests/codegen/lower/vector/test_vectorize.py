@@ -305,6 +305,19 @@ def f(A: float32[16], B: float32[16], C: float32[16], Y: output(bool[16])):
     check(text)
 
 
+def test_a_mask_that_holds_what_was_read_under_it_does_not_hold_itself(
+    check: Callable[..., object],
+) -> None:
+    choice = "select(A[i] < B[i] and C[i] <= A[i], C[i], A[i])"
+    text = f"""
+def f(A: float32[16], B: float32[16], C: float32[16], Y: output(float32[16])):
+    for i in vectorized(16):
+        Y[i] = select({choice} < float32(0), {choice}, float32(0))
+"""
+    assert len(vectorized(text)) < 20_000
+    check(text)
+
+
 def test_the_text_of_nested_conditions_grows_with_their_depth_and_not_exponentially() -> None:
     sizes = []
     for depth in (4, 8, 16):
