@@ -49,6 +49,7 @@ def test_the_tile_of_a_product_is_never_on_the_stack(shape: tuple[int, int, int]
     assert not any(map(spills, inner))
 
 
+@pytest.mark.sampled(2)
 @reads_x86
 @pytest.mark.isa
 @pytest.mark.needs_cc

@@ -41,6 +41,7 @@ def following(source: str = NEXT, *, constant: bool = False) -> PrimFunc:
     return te.func(x, te.compute((4,), lambda i: y[i] * 2.0, name="Z"), name="following")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("target", ["c:scalar", "c"])
 @pytest.mark.parametrize("strict", [False, True])
@@ -75,6 +76,7 @@ def test_what_it_makes_of_constants_is_made_once() -> None:
     np.testing.assert_array_equal(kernel(), 2 * x + 2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     ("source", "said"),

@@ -71,6 +71,7 @@ def test_no_loop_of_whole_tiles_has_a_test(make: type, isa: str) -> None:
     assert not re.search(r"< 1\)", source)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", X86)
 def test_threads_share_out_what_there_is(isa: str) -> None:
     source = build(softmax(), f"c:{isa}", verify="off").source
@@ -98,6 +99,7 @@ def sizes(most: int, tile: int) -> Iterator[int]:
     yield from sorted(size for size in around if 1 <= size <= most)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", ISAS)
 def test_an_element_has_the_same_bits_at_each_size_and_on_any_threads(isa: str) -> None:
     kernel: Kernel[np.ndarray] = build(product_of(40, 70, 20), f"c:{isa}", verify="off")
@@ -115,6 +117,7 @@ def test_an_element_has_the_same_bits_at_each_size_and_on_any_threads(isa: str) 
                 assert found.tobytes() == np.ascontiguousarray(whole[:m, :n]).tobytes(), (m, n)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", ISAS)
 def test_a_strict_build_sees_the_order_of_sums_in_all_tiles(isa: str) -> None:
     kernel = build(product_of(40, 70, 20), f"c:{isa}", verify="off", strict=True)

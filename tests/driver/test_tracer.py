@@ -38,6 +38,7 @@ def constants(shape: tuple[int, int, int]) -> dict[str, np.ndarray]:
     return {"W": weights, "bias": rng.standard_normal(columns, dtype=np.float32)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_nest_of_the_tracer_is_proved(shape: tuple[int, int, int]) -> None:
     verdict = lower_function(scheduled(shape), TARGET).verdict

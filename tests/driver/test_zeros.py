@@ -12,6 +12,7 @@ from tilewright.tir.interpreter.interpreter import interpret
 from ..isas import HERE
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("target", HERE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -65,6 +65,7 @@ def test_what_is_said_is_not_assumed() -> None:
     assert assumed(("batch", "seq"), x0=((1, 2, 3), 4)) == {}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("batch", [1, 5, 16])
 def test_a_model_of_which_nothing_is_said_runs_at_the_sizes_that_were_assumed(batch: int) -> None:

@@ -23,6 +23,7 @@ from .flow_models import FLOAT, INT64, MODELS, FlowModel, body, floats, graph, m
 pytestmark = pytest.mark.needs_cc
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 @pytest.mark.parametrize("name", ["nested", "scanning"])
 def test_its_c_gives_the_same_bits(name: str, tmp_path: Path) -> None:

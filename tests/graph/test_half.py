@@ -144,6 +144,7 @@ def test_a_deep_model_in_halves_is_off_by_what_its_types_explain() -> None:
     assert 0 < output.share < 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", [HALF, FLOAT])
 def test_a_fault_of_a_deep_model_is_seen(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = compile(deep(kind), cache=False)

@@ -126,6 +126,7 @@ def test_every_rounding_is_what_onnx_makes_of_it() -> None:
             same(compiled[name], expected, name)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float4_e2m1fn", "int4", "uint2", "bfloat16"])
 def test_what_moves_elements_takes_them_as_they_are(name: str) -> None:

@@ -37,6 +37,7 @@ def numbers(items: tuple[object, ...]) -> tuple[int, ...]:
     return tuple(int(item.value) for item in found if isinstance(item, Const))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("shape", [(1, 1), (5, 7), (13, 50), (12, 96)])
 def test_every_element_has_a_cell_of_its_own_and_is_found_again(

@@ -62,6 +62,7 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
         yield Started(tmp_path_factory.mktemp("dask"), stack)
 
 
+@pytest.mark.slow
 @pytest.mark.needs_cc
 @pytest.mark.filterwarnings("default")  # those of distributed are its own
 def test_a_scheduler_of_dask_measures_though_a_worker_is_killed(

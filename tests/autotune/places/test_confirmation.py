@@ -57,6 +57,7 @@ def recorded(played: Confirmation, number: int) -> Trial:
     return replace(made, samples=played.results[number].samples, method=method)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rivals", [1, 4])
 def test_equal_kernels_tie_and_the_default_stays(rivals: int) -> None:
     """Of 1,000 searches at most as many as the stated level end with a false winner."""

@@ -150,6 +150,7 @@ def test_a_search_that_goes_on_finding_is_not_over() -> None:
         assert not search.expected_improvement().is_negligible
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["evolutionary", "random"])
 def test_equal_seeds_and_answers_give_equal_points(name: str) -> None:
     one, other = (walk_of(make_strategy(WIDE, name, seed=5), landscape, 30) for _ in range(2))

@@ -280,6 +280,7 @@ def test_compiled_code_has_the_interpreters_bits(name: str, check: Callable[...,
     check(EXACT[name])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CLOSE)
 def test_expanded_functions_have_the_bits_of_their_expansion(
     name: str, target: Target, run_artifact: Callable[..., tuple[np.ndarray, ...]]

@@ -123,6 +123,7 @@ PROGRAMS: dict[str, tuple[PrimFunc, Steps, Callable[..., np.ndarray], tuple[np.n
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cxx
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_emulated_kernels_compute_and_nothing_is_wrong_with_them(name: str) -> None:

@@ -56,6 +56,7 @@ def without(source: str, what: str, instead: str) -> Iterator[str]:
         yield source[: match.start()] + match.expand(instead) + source[match.end() :]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_barriers_of_an_emitted_kernel_are_needed(name: str, cases: dict[str, Case]) -> None:
     report, right = run(cases[name], cases[name][0].source)

@@ -57,6 +57,7 @@ def test_a_block_for_each_row(golden: Callable[[str, str], None]) -> None:
     golden("cuda/blocks.cu", kernel.source)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cxx
 @pytest.mark.parametrize(
     ("reducer", "kind", "expected"),
@@ -90,6 +91,7 @@ def test_the_largest_and_where_it_is() -> None:
     assert np.array_equal(result, (x.max(axis=1) + x.argmax(axis=1)).astype(np.float32))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cxx
 @pytest.mark.parametrize(
     ("func", "steps", "barriers"),
@@ -140,6 +142,7 @@ def test_planted_faults_are_found(fault: str) -> None:
         assert expected in {finding.kind for finding in report.findings}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("cubin_tools")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_the_gpu_gets_shuffles(arch: str) -> None:

@@ -58,6 +58,7 @@ def test_vectors_read_as_a_person_would_have_written_them(
     golden("cuda/vectors.cu", vectorised(te.func(x, b, y, name="scaled"), 4).source)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cxx
 @pytest.mark.parametrize(
     ("kind", "lanes"),

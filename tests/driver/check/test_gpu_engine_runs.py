@@ -189,6 +189,7 @@ def test_a_wrong_kernel_is_named() -> None:
     assert "in the engine" in str(refused.value)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("line", "what"),
     [

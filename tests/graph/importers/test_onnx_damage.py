@@ -61,6 +61,7 @@ def damage_fields(model: onnx.ModelProto, draw: random.Random) -> onnx.ModelProt
     return copy
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("damage", [damage_bytes, damage_fields])
 def test_only_a_model_error_comes_out(
     damage: Callable[[onnx.ModelProto, random.Random], bytes | onnx.ModelProto],

@@ -50,6 +50,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_activations_agree_with_the_reference(case: Case) -> None:
     check_case(case)

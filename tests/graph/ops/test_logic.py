@@ -60,6 +60,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_truth_values_agree_with_the_reference(case: Case) -> None:
     check_case(case)

@@ -132,6 +132,7 @@ def test_interpreted_they_agree_with_float64() -> None:
     check_compiled([case for case in CASES if max(case.opsets) == 28], "python")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", COMBININGS)
 def test_where_updates_meet_their_order_counts(name: str) -> None:

@@ -24,7 +24,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.target.target import Target
 from tilewright.tir.text.canonical import workload_key
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(6)
 
 
 @dataclass

@@ -270,6 +270,7 @@ def test_a_child_does_not_share_the_cpus_with_its_parent_s_callers() -> None:
     assert found == "2\n"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("flags", [(), ("-DTW_NO_FUTEX",)])
 def test_a_forked_child_runs_on_two_threads_within_a_second(flags: tuple[str, ...]) -> None:
     found = in_a_process(

@@ -74,6 +74,7 @@ def test_a_limit_is_what_the_best_round_saw(
     assert limits().gflops(1) == pytest.approx(fma_peak(1).rate(1e-3))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("isa", ["scalar", "avx2", "avx512"])
 def test_every_probe_runs_on_every_instruction_set_of_this_machine(isa: str) -> None:

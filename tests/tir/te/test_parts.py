@@ -125,6 +125,7 @@ def test_an_index_that_is_a_long_sum_is_put_in_order() -> None:
     assert str(func) == str(function(lambda i: X[i]))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("count", [17, 100, 5000])
 def test_many_conditions_are_a_tree(count: int) -> None:
     everything = te.all_of(*(X[n % 6] > -3.0 for n in range(count)))
@@ -169,6 +170,7 @@ def stages(count: int) -> Tensor:
     return tensor
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_taken_in_parts_is_refused_by_name(case: str) -> None:
     make, text = REFUSED[case]

@@ -29,6 +29,7 @@ def test_exceptional_values_are_those_of_ieee(kind, expand) -> None:
     assert np.isnan(log(np.array([-1.0, -1e-30, -np.inf, np.nan], dtype=kind))).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 def test_errors_of_log1p_stay_within_the_promise(kind, fused, expand, error_in_ulp, wider) -> None:

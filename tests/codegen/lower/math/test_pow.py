@@ -27,6 +27,7 @@ def pairs(kind: str, reach: float, near: float) -> tuple[np.ndarray, np.ndarray]
     return np.exp2(base).astype(kind), (result / base).astype(kind)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("near", [1e-3, 1.0, 120.0])
 @pytest.mark.parametrize("kind", ["float32", "float64"])
@@ -40,6 +41,7 @@ def test_errors_stay_within_the_promise(kind, near, fused, expand, error_in_ulp,
         assert error_in_ulp(result, right[kept]) <= bound
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("exponent", [0.75, 0.5, 0.25, 1.5, 2.0, 3.0, -1.0, -0.5, 0.7, -0.75])

@@ -35,6 +35,7 @@ def exact(name: str, x: np.ndarray, wider) -> np.ndarray:
     return np.array([math.erf(v) for v in x.tolist()])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "kind", "fused", "bound"), PROMISES)
 def test_errors_stay_within_the_promise(
     name, kind, fused, bound, expand, error_in_ulp, wider

@@ -131,6 +131,7 @@ def test_compiled_code_has_them_too(lanes: int, name: str) -> None:
     np.testing.assert_array_equal(result, interpret(func, *values)[0])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @every
 def test_compiled_code_takes_subnormal_numbers_as_zero_like_lowered_code(

@@ -44,6 +44,7 @@ def test_a_bound_loop_names_its_axis() -> None:
     ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(16, 16, 6), (13, 9, 7), (1, 1, 1)])
 def test_a_tiled_product_of_any_size_is_right_and_proved(shape: tuple[int, int, int]) -> None:
     sch = scheduled(matmul(*shape), tiled())

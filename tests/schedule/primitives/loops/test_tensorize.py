@@ -296,6 +296,7 @@ def with_tails(
     sch.tensorize(lane, "vpdpbusd")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "steps",
     [

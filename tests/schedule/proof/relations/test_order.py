@@ -115,6 +115,7 @@ def test_the_runs_of_one_element_that_come_before_are_those_that_are_found(short
     assert met > 2_000
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shortcuts", [True, False])
 def test_the_runs_that_are_above_another_are_those_that_are_found(shortcuts: bool) -> None:
     for seed, one, two in nests(200):

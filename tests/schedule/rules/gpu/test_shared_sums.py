@@ -55,6 +55,7 @@ def test_sums_are_right(name: str) -> None:
     check(FUNCTIONS[name](), A100)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("warps", WARPS[:3])
 def test_any_number_of_warps_shares_a_sum(warps: int) -> None:
     answered = Answered({"warps of a sum of C": warps})

@@ -52,6 +52,7 @@ WINDOWS: list[dict[str, list[int]]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windows_add_up_to_images(random_array: Random, window: dict[str, list[int]]) -> None:

@@ -28,6 +28,7 @@ def computed(op: str, inputs: dict[str, Array], opset: int, **attributes: Attrib
     return y
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     ("x", "scale", "mean"),
@@ -75,6 +76,7 @@ def test_data_are_less_their_mean_over_their_deviation(dtype: str, axes: list[in
     np.testing.assert_allclose(got, expected, atol=1e-2 if dtype == "float16" else 1e-5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("dtype", ["int32", "uint64"])
 @pytest.mark.parametrize("turned", [(0, 0), (1, 1)])
@@ -98,6 +100,7 @@ def test_a_product_of_integers_takes_no_factors() -> None:
         import_onnx(model_of("Gemm", inputs, opset=13, alpha=0.5))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint32"])
 def test_a_mean_of_integers_rounds_towards_zero(dtype: str) -> None:

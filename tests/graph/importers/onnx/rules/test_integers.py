@@ -19,6 +19,7 @@ def drawn(seed: int, dtype: str, *shape: int) -> Array:
     return np.asarray(found).astype(dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     ("a", "b", "zeros"),

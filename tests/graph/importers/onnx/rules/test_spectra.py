@@ -78,6 +78,7 @@ def test_a_signal_is_cut_or_zeros_follow_it(random_array: Random, length: int) -
     agree("DFT", half, opset=20, constants=("length", "axis"), onesided=1, inverse=1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("windowed", [False, True])
 def test_frames_agree_with_the_reference(random_array: Random, windowed: bool) -> None:
