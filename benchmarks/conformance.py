@@ -16,7 +16,7 @@ import argparse
 import multiprocessing
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -128,13 +128,12 @@ SYSTEMS: dict[str, Call] = {
 def find_verdict(call: Call, case: TestCase) -> tuple[str, str]:
     """What a system makes of a case, and its first words where it is not right."""
     names = [item.name for item in case.model.graph.input]
-    ends = [item.name for item in case.model.graph.output]
     is_drawn = case.name.startswith(DRAWN) and "zero_ratio" not in case.name
     try:
         for given, wanted in case.data_sets:
             inputs = {n: whole(v) for n, v in zip(names, given, strict=False) if v is not None}
-            results = list(flat(ends, call(case, inputs)).values())
-            expected = list(flat(ends, wanted).values())
+            results = apart(call(case, inputs))
+            expected = apart([whole(value) for value in wanted])
             try:
                 if len(results) != len(expected):
                     raise AssertionError(f"{len(results)} outputs; expected {len(expected)}")
@@ -145,6 +144,12 @@ def find_verdict(call: Call, case: TestCase) -> tuple[str, str]:
     except Exception as error:  # whatever another system raises
         return "refused", f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
     return "right", ""
+
+
+def apart(values: Sequence[Any]) -> list[Any]:
+    """Results, the tensors of a sequence one by one."""
+    listed = (value if isinstance(value, list) else [value] for value in values)
+    return [one for each in listed for one in each]
 
 
 def whole(value: Any) -> Any:
