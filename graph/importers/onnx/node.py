@@ -154,6 +154,10 @@ class NodeReader:
             f"model: {self.title} lacks its input {position}.", code="onnx-input-missing"
         )
 
+    def optional(self, position: int) -> str:
+        """The name of the input at `position`; "" where it is left out."""
+        return self.inputs[position] if self.has(position) else ""
+
     def structured(self, position: int) -> Value:
         """What the input at `position` is. Raises: ModelError when it is missing."""
         self.value(position)

@@ -22,7 +22,7 @@ _POOLING = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads"
 def _quantize(node: NodeReader) -> Result:
     dtype = node.type(2).dtype if node.has(2) else "uint8"
     axis = node.integer("axis", 1)
-    y = levels(node, node.value(0), node.value(1), _given(node, 2), dtype, axis)
+    y = levels(node, node.value(0), node.value(1), node.optional(2), dtype, axis)
     return movement.Identity(), (y,)
 
 
@@ -30,19 +30,15 @@ def _dequantize(node: NodeReader) -> Result:
     return movement.Identity(), (_real(node, 0, node.integer("axis", 1)),)
 
 
-def _given(node: NodeReader, position: int) -> str:
-    return node.value(position) if node.has(position) else ""
-
-
 def _real(node: NodeReader, position: int, axis: int = 1) -> str:
     """An input, its scale and zero behind it, as a floating-point number."""
-    scale, zero = node.value(position + 1), _given(node, position + 2)
+    scale, zero = node.value(position + 1), node.optional(position + 2)
     return real(node, node.value(position), scale, zero, axis)
 
 
 def _rounded(node: NodeReader, value: str, position: int, like: int = 0) -> Result:
     """The result in the levels of a scale and a zero, and in the type of an input."""
-    scale, zero = node.value(position), _given(node, position + 1)
+    scale, zero = node.value(position), node.optional(position + 1)
     return movement.Identity(), (levels(node, value, scale, zero, node.type(like).dtype),)
 
 

@@ -13,10 +13,6 @@ from .levels import levels
 from .spelling import channels_first, channels_last, number_like
 
 
-def _given(node: NodeReader, position: int) -> str:
-    return node.value(position) if node.has(position) else ""
-
-
 def _biased(node: NodeReader, value: str, position: int) -> str:
     bias = node.has(position)
     return node.emit(arithmetic.Add(), value, node.value(position)) if bias else value
@@ -24,7 +20,7 @@ def _biased(node: NodeReader, value: str, position: int) -> str:
 
 def _to_float(node: NodeReader) -> Result:
     """(A - a_zero) @ (B - b_zero) * a_scale * b_scale + bias"""
-    zeros = (_given(node, 4), _given(node, 5))
+    zeros = (node.optional(4), node.optional(5))
     product = node.spell("MatMulInteger", node.value(0), node.value(1), *zeros)
     y = scaled(node, product, node.value(2), node.value(3))
     return movement.Identity(), (_biased(node, y, 6),)
@@ -33,7 +29,7 @@ def _to_float(node: NodeReader) -> Result:
 def _dynamic(node: NodeReader) -> Result:
     """The product with A in the 256 levels between its least and its greatest element."""
     a, scale, zero = node.spell_all("DynamicQuantizeLinear", 3, node.value(0))
-    product = node.spell("MatMulInteger", a, node.value(1), zero, _given(node, 3))
+    product = node.spell("MatMulInteger", a, node.value(1), zero, node.optional(3))
     y = scaled(node, product, scale, node.value(2))
     return movement.Identity(), (_biased(node, y, 4),)
 
@@ -51,7 +47,7 @@ def _gemm(node: NodeReader) -> Result:
         y = node.emit(arithmetic.Mul(), y, number_like(node, y, node.real("alpha", 1.0)))
     if node.has(7):
         dtype = node.type(8).dtype if node.has(8) else node.type(0).dtype
-        y = levels(node, y, node.value(7), _given(node, 8), dtype)
+        y = levels(node, y, node.value(7), node.optional(8), dtype)
     return movement.Identity(), (y,)
 
 
@@ -66,7 +62,7 @@ def _conv(node: NodeReader) -> Result:
 
 def _attention(node: NodeReader) -> Result:
     """Attention whose projection is a product of integers."""
-    zeros = (_given(node, 6), _given(node, 7))
+    zeros = (node.optional(6), node.optional(7))
     product = node.spell("MatMulInteger", node.value(0), node.value(1), *zeros)
     value = _biased(node, scaled(node, product, node.value(3), node.value(4)), 2)
     return self_attention(node, value, mask=5, past=8, bias=9)

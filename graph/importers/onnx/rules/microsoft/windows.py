@@ -15,7 +15,7 @@ _FUSED = (*CONVOLUTION, "activation", "activation_params")
 
 def _fused_conv(node: NodeReader) -> Result:
     """activation(Conv(x, w, bias) + z)"""
-    inputs = [node.value(n) if node.has(n) else "" for n in range(3)]
+    inputs = [node.optional(n) for n in range(3)]
     y = node.spell("Conv", *inputs, **stated(node, CONVOLUTION))
     return movement.Identity(), (_finished(node, y),)
 
@@ -31,7 +31,7 @@ def _nhwc_fused_conv(node: NodeReader) -> Result:
 def _last_conv(node: NodeReader) -> str:
     """The convolution of data whose channels come last; the weights are as in Conv."""
     data = channels_first(node, node.value(0))
-    inputs = [node.value(n) if node.has(n) else "" for n in (1, 2)]
+    inputs = [node.optional(n) for n in (1, 2)]
     return channels_last(node, node.spell("Conv", data, *inputs, **stated(node, CONVOLUTION)))
 
 
@@ -55,7 +55,7 @@ def _transposed_with_pads(node: NodeReader) -> Result:
     given = stated(node, (*CONVOLUTION, "output_padding"))
     if node.has(2):
         given["pads"] = node.sizes(2)
-    bias = node.value(3) if node.has(3) else ""
+    bias = node.optional(3)
     y = node.spell("ConvTranspose", node.value(0), node.value(1), bias, **given)
     return movement.Identity(), (y,)
 
