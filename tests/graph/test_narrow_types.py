@@ -126,6 +126,20 @@ def test_every_rounding_is_what_onnx_makes_of_it() -> None:
             same(compiled[name], expected, name)
 
 
+def passing_on(name: str) -> onnx.GraphProto:
+    """The body of a loop that gives what it takes."""
+    return helper.make_graph(
+        [helper.make_node("Identity", ["s"], ["t"]), helper.make_node("Identity", ["go"], ["on"])],
+        "body",
+        [
+            helper.make_tensor_value_info("n", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("s", KINDS[name], [6, 6]),
+        ],
+        [onnx.ValueInfoProto(name=key) for key in ("on", "t")],
+    )
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float4_e2m1fn", "int4", "uint2", "bfloat16"])
@@ -137,16 +151,6 @@ def test_what_moves_elements_takes_them_as_they_are(name: str) -> None:
         )
         for key, operator in (("then_branch", "Transpose"), ("else_branch", "Identity"))
     }
-    body = helper.make_graph(
-        [helper.make_node("Identity", ["s"], ["t"]), helper.make_node("Identity", ["go"], ["on"])],
-        "body",
-        [
-            helper.make_tensor_value_info("n", TensorProto.INT64, []),
-            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("s", KINDS[name], [6, 6]),
-        ],
-        [onnx.ValueInfoProto(name=key) for key in ("on", "t")],
-    )
     nodes = [
         helper.make_node("Identity", ["x"], ["same"]),
         helper.make_node("Reshape", ["x", "shape"], ["shaped"]),
@@ -156,7 +160,7 @@ def test_what_moves_elements_takes_them_as_they_are(name: str) -> None:
         helper.make_node("Slice", ["x", "from", "to"], ["cut"]),
         helper.make_node("Expand", ["row", "large"], ["spread"]),
         helper.make_node("If", ["c"], ["chosen"], **branches),
-        helper.make_node("Loop", ["turns", "", "x"], ["kept"], body=body),
+        helper.make_node("Loop", ["turns", "", "x"], ["kept"], body=passing_on(name)),
     ]
     constants = {
         "shape": np.array([4, 9]),
