@@ -26,7 +26,7 @@ from onnx.backend.test.case.test_case import TestCase
 from onnx.reference import ReferenceEvaluator
 
 import tilewright as tw
-from tests.graph.importers.test_onnx_conformance import array, check_output, flat, load_cases, read
+from tests.graph.importers.onnx_cases import array, check_output, flat, load_cases, read
 from tilewright.graph.reference.reference import evaluate
 
 from . import report

@@ -29,8 +29,8 @@ class FailedModel:
 
 @dataclass(slots=True)
 class ModelSummary:
-    """What a run saw. kinds: models of each kind. beside: how many onnxruntime ran, too, did not
-    run, or deviates in as is known; none where it is not installed.
+    """What a run saw. kinds: models of each kind. beside: how many onnxruntime ran, too, or did
+    not run; none where it is not installed.
     """
 
     seed: int

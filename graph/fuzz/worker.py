@@ -25,7 +25,6 @@ from ..types import Array
 from ..verification.differences import ValueBound
 from ..verification.setting import compared_outputs
 from ..verification.systems import SYSTEMS, ModelRun, SystemFailed, has_onnxruntime
-from .known_deviations import deviations_in
 from .random_model import RandomModel, random_model
 
 SYSTEM = "onnxruntime"
@@ -90,8 +89,8 @@ def examine(model: RandomModel, target: str | None) -> Entry:
 
 
 class _Beside:
-    """The same model in onnxruntime. outcome: "compared", "not run: " and why, "known: " and in
-    what it is known to deviate; empty where it is not installed.
+    """The same model in onnxruntime. outcome: "compared", or "not run: " and why; empty where it is
+    not installed.
     """
 
     def __init__(self, proto: ModelProto) -> None:
@@ -110,13 +109,7 @@ class _Beside:
             self.outcome = f"not run: {error.message}"
             return ""
         off = next((one for one in found if not one.is_equal), None)
-        if off is None:
-            return ""
-        known = deviations_in(self.proto)
-        if known:
-            self.outcome = f"known: {', '.join(one.operator for one in known)}"
-            return ""
-        return f"onnxruntime differs: {off}"
+        return f"onnxruntime differs: {off}" if off is not None else ""
 
 
 if __name__ == "__main__":

@@ -171,12 +171,15 @@ def main(how: str, count: int, folder: Path) -> None:
         log = folder / str(number) / "tune.jsonl"
         code, kept = ends[how](log)
         found = read_log(log) if log.exists() else None
-        have = [] if found is None else [identity(trial) for trial in found.trials]
+        trials = () if found is None else found.trials
+        have = {identity(trial) for trial in trials}
+        # those of a session are kept at once
+        untold = {t.method.session or identity(t) for t in trials if identity(t) not in kept}
         told = {
             "code": code,
             "kept": len(kept),
-            "lost": len(set(kept) - set(have)),
-            "more": len(set(have) - set(kept)),
+            "lost": len(set(kept) - have),
+            "more": len(untold),
             "damaged": 0 if found is None else len(found.problems),
         }
         again, _ = ended(*child(log))

@@ -88,7 +88,9 @@ def _types(types: Iterable[str]) -> str:
 
 
 def _reason(text: str, type_: str = "") -> str:
-    """What a refusal says, without its class, its code and the element type that it is about."""
+    """What a refusal says, without its class and its code; "this" is the element type that it is
+    about.
+    """
     text = re.sub(r"^\w+Error: |\s*\[[a-z0-9-]+\]$", "", text).rstrip(".")
-    text = re.sub(rf"\b{type_}\b", "it", text) if type_ else text
+    text = re.sub(rf"\b{type_}\b", "this", text) if type_ else text
     return text.replace("|", "\\|")

@@ -25,7 +25,7 @@ from tilewright.graph.importers.onnx.rules.table import RULES, rule_name
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.types import Array
 
-from .test_onnx_conformance import WANTED, array, load_cases, reason
+from .onnx_cases import array, load_cases, read_saying, reason
 
 FIRST = 7  # the oldest opset whose operators are read as they are
 # the element types that are numbers, of which two have another name in ONNX's schemas
@@ -178,18 +178,12 @@ def read_probe(probe: Probe, version: Version) -> tuple[Graph | None, str]:
     for item in model.opset_import:
         if (item.domain or "ai.onnx") == (version.schema.domain or "ai.onnx"):
             item.version = version.last
-    said: dict[str, Array] = {}
-    while True:
-        try:
-            return import_onnx(model, constants=said), ""
-        except UnsupportedOperator as error:
-            wanted = {name for item in error.nodes for name in WANTED.findall(item.reason)}
-            new = wanted.intersection(probe.values).difference(said)
-            if not new:
-                return None, reason(error)
-            said |= {name: probe.values[name] for name in new}
-        except ModelError as error:
-            return None, re.sub(r"'[^']*'", "'...'", str(error).partition("\n")[0])
+    try:
+        return read_saying(model, probe.values)[0], ""
+    except UnsupportedOperator as error:
+        return None, reason(error)
+    except ModelError as error:
+        return None, re.sub(r"'[^']*'", "'...'", str(error).partition("\n")[0])
 
 
 def _unprobed(version: Version) -> Support:
