@@ -2,9 +2,9 @@
 
 Axes that every operator of a fused kernel treats alike are joined, axes of size 1 go: an addition
 of two [1, 56, 56, 64] tensors becomes one of two [200704] tensors, of a tensor and a [64] bias one
-of [3136, 64] and [64]. How its axes may be joined is what the first operator says
-(`Operator.joinable_axes`); kernels with one that is not elementwise further on, or with several
-results, stay as they are.
+of [3136, 64] and [64]. A reduction of all elements to one number is that of a row. How its axes may
+be joined is what the first operator says (`Operator.joinable_axes`); kernels with one that is not
+elementwise further on, or with several results, stay as they are.
 `as_matrix_product` is the same idea for a 1x1 convolution: its pixels are the rows of a matrix.
 """
 
@@ -19,6 +19,7 @@ from ..ops.base import JoinableAxes, OperatorRole, Runs
 from ..ops.convolution import Conv
 from ..ops.layer_norm import LayerNormalization, RMSNormalization
 from ..ops.matmul import MatMul
+from ..ops.reduction import Reduction
 from ..types import Shape, TensorType
 from .fused_kernel import FusedKernel, KernelOperand, KernelStep
 
@@ -27,7 +28,7 @@ def collapsed(fused: FusedKernel) -> FusedKernel:
     """The fused kernel with as few axes as it can have; the same object when it has them."""
     if len(fused.results) > 1:
         return fused
-    rows = _as_rows(fused) if not is_closed(fused.result.shape) else None
+    rows = _as_rows(fused) if not is_closed(fused.result.shape) else _as_row(fused)
     if rows is not None:
         return rows
     first, *rest = (step.op for step in fused.steps)
@@ -79,6 +80,21 @@ def _as_rows(fused: FusedKernel) -> FusedKernel | None:
             joined = (product_of(shape[:lead]), *operand.type.shape[lead:])
         operands.append(_reshaped(operand, own.get(n) or _without_lead(joined)))
     return FusedKernel(tuple(operands), (replace(fused.steps[0], op=op), *rest))
+
+
+def _as_row(fused: FusedKernel) -> FusedKernel | None:
+    """A reduction of all elements to one, as that of a row; None for another kernel."""
+    first, *rest = fused.steps
+    op = first.op
+    if not isinstance(op, Reduction) or len(op.axes) < fused.types[first.inputs[0]].rank:
+        return None
+    if any(step.op.role is not OperatorRole.ELEMENTWISE for step in rest):
+        return None
+    if any(o.type.elements != 1 for n, o in enumerate(fused.operands) if n not in first.inputs):
+        return None
+    operands = tuple(_reshaped(operand, (operand.type.elements,)) for operand in fused.operands)
+    row = FusedKernel(operands, (replace(first, op=replace(op, axes=(0,), keepdims=True)), *rest))
+    return None if row == fused else row
 
 
 def _aligned_operands(fused: FusedKernel) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.movement import Concat, Transpose
 from tilewright.graph.ops.pooling import MaxPool
+from tilewright.graph.ops.reduction import ReduceSum
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.types import TensorType
 from tilewright.tir.reference.evaluate import evaluate
@@ -100,6 +101,17 @@ def test_axes_that_are_treated_alike_are_joined(
     assert shapes(small) == expected
     np.testing.assert_array_equal(result(small), result(original))
     assert collapsed(small) is small
+
+
+@pytest.mark.parametrize("keepdims", [True, False])
+def test_a_reduction_to_one_number_is_that_of_a_row(keepdims: bool) -> None:
+    original = fused(ReduceSum((0, 1, 2), keepdims), (3, 4, 5), rest=((Mul(), ()),))
+    small = collapsed(original)
+    assert shapes(small) == [(60,), (1,)]
+    assert small.result.shape == (1,)
+    np.testing.assert_allclose(result(small), result(original), rtol=1e-6)
+    part = fused(ReduceSum((1, 2), keepdims), (3, 4, 5))
+    assert collapsed(part) is part
 
 
 def test_a_form_with_nothing_to_join_is_the_same_object() -> None:
