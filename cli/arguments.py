@@ -76,6 +76,16 @@ def add_model(
     add_compilation(parser)
 
 
+def add_bound(parser: argparse.ArgumentParser, of: str, share: str) -> None:
+    """Add `--atol` and `--rtol`: what outputs may be off by. of: what they are a share of; share:
+    of the largest magnitude, by default.
+    """
+    parser.add_argument("--atol", type=float, metavar="A", help=f"allowed: A + R * |{of}|")
+    parser.add_argument(
+        "--rtol", type=float, metavar="R", help=f"default: {share} of the largest magnitude"
+    )
+
+
 def add_compilation(parser: argparse.ArgumentParser) -> None:
     """Add the options of compilation."""
     parser.add_argument(

@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from .arguments import (
+    add_bound,
     add_json,
     add_model,
     add_schedules,
@@ -63,10 +64,7 @@ def add_parser(verbs: Verbs) -> None:
     )
     parser.add_argument("--seed", type=whole, default=0, help="of random inputs (default 0)")
     add_sizes(parser)
-    parser.add_argument("--atol", type=float, metavar="A", help="allowed: A + R * |ours|")
-    parser.add_argument(
-        "--rtol", type=float, metavar="R", help="default: 1e-4 of the largest magnitude"
-    )
+    add_bound(parser, "ours", "1e-4")
     parser.add_argument(
         "--threads", type=counts, metavar="N,...", help="time at these numbers of threads"
     )

@@ -8,7 +8,15 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from .arguments import add_compilation, add_json, add_verb, described_by, seconds, shapes_of
+from .arguments import (
+    add_bound,
+    add_compilation,
+    add_json,
+    add_verb,
+    described_by,
+    seconds,
+    shapes_of,
+)
 from .constants import constants_of
 from .errors import OK, UsageError
 from .text import paragraph, working
@@ -53,10 +61,7 @@ def add_parser(verbs: Verbs) -> None:
         "another status than 0",
     )
     add_inputs(parser)
-    parser.add_argument("--atol", type=float, metavar="A", help="allowed: A + R * |theirs|")
-    parser.add_argument(
-        "--rtol", type=float, metavar="R", help="default: 1e-4 of the largest magnitude"
-    )
+    add_bound(parser, "theirs", "1e-4")
     parser.add_argument(
         "-o",
         "--output",

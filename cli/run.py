@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from .arguments import (
+    add_bound,
     add_json,
     add_model,
     add_schedules,
@@ -64,10 +65,7 @@ def add_parser(verbs: Verbs) -> None:
     parser.add_argument(
         "--check", action="store_true", help="compare with the reference in float64; exit 1 if off"
     )
-    parser.add_argument("--atol", type=float, metavar="A", help="allowed: A + R * |reference|")
-    parser.add_argument(
-        "--rtol", type=float, metavar="R", help="default: 1e-5 of the largest magnitude"
-    )
+    add_bound(parser, "reference", "1e-5")
     parser.add_argument(
         "--threads", type=counts, metavar="N,...", help="time at these numbers of threads"
     )

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from .arguments import (
+    add_bound,
     add_json,
     add_model,
     add_schedules,
@@ -67,10 +68,7 @@ def add_parser(verbs: Verbs) -> None:
         "--seeds", type=_some, default=3, metavar="N", help="so many random inputs (default 3)"
     )
     add_sizes(parser)
-    parser.add_argument("--atol", type=float, metavar="A", help="allowed: A + R * |theirs|")
-    parser.add_argument(
-        "--rtol", type=float, metavar="R", help="default: 1e-4 of the largest magnitude"
-    )
+    add_bound(parser, "theirs", "1e-4")
     add_json(parser)
     parser.set_defaults(run=run)
 

@@ -6,7 +6,7 @@ no dependency: it is imported when it loads its first model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -72,14 +72,7 @@ class OnnxRuntimeSystem:
             session = onnxruntime.InferenceSession(source, options, ["CPUExecutionProvider"])
         names = [item.name for item in session.get_outputs()]
         taken = {item.name for item in session.get_inputs()}
-
-        def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-            given = {name: array for name, array in inputs.items() if name in taken}
-            with _told(self.title):
-                found = session.run(names, given)
-            return _arrays(self.title, names, found)
-
-        return run
+        return _running(self.title, names, taken, lambda given: session.run(names, given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +88,8 @@ class ReferenceSystem:
     def load(self, model: str | ModelProto) -> ModelRun:
         with _told(self.title):
             evaluator = ReferenceEvaluator(model)
-        names = list(evaluator.output_names)
-        taken = set(evaluator.input_names)
-
-        def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-            given = {name: array for name, array in inputs.items() if name in taken}
-            with _told(self.title), np.errstate(all="ignore"):
-                found = evaluator.run(None, given)
-            assert isinstance(found, list)  # of outputs; not all values by name
-            return _arrays(self.title, names, found)
-
-        return run
+        names, taken = list(evaluator.output_names), set(evaluator.input_names)
+        return _running(self.title, names, taken, lambda given: evaluator.run(None, given))
 
 
 SYSTEMS: dict[str, OtherSystem] = {
@@ -135,6 +119,23 @@ def system_named(name: str) -> OtherSystem:
 def has_onnxruntime() -> bool:
     """Whether onnxruntime is installed."""
     return find_spec("onnxruntime") is not None
+
+
+def _running(
+    title: str,
+    names: list[str],
+    taken: Container[str],
+    call: Callable[[dict[str, Array]], Iterable[object]],
+) -> ModelRun:
+    """What runs a model that is loaded. taken: its inputs; call: gives its outputs, in order."""
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        given = {name: array for name, array in inputs.items() if name in taken}
+        with _told(title), np.errstate(all="ignore"):
+            found = call(given)
+        return _arrays(title, names, found)
+
+    return run
 
 
 @contextmanager
