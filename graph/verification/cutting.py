@@ -11,10 +11,12 @@ from ..importers.onnx.nested import reads_of
 
 
 def inner_values(model: ModelProto) -> tuple[str, ...]:
-    """What the nodes of a model compute, node by node, in their order, which is topological; not
-    what graphs within nodes do.
+    """What the nodes of a model compute and somebody reads, node by node, in their order, which is
+    topological; not what graphs within nodes do.
     """
-    return tuple(name for node in model.graph.node for name in node.output if name)
+    read = {name for node in model.graph.node for name in reads_of(node)}
+    read.update(item.name for item in model.graph.output)
+    return tuple(name for node in model.graph.node for name in node.output if name and name in read)
 
 
 def with_outputs(model: ModelProto, names: Sequence[str]) -> ModelProto:

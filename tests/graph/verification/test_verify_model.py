@@ -86,6 +86,26 @@ def test_the_first_node_that_differs_is_named(model: ModelProto, wrong_relu: Non
     assert "alone, on what the other system gave it, differs, too: kept: float32[1, 3]" in text
 
 
+def test_what_nobody_reads_is_no_value_within() -> None:
+    """The mask of a Dropout of opset 7: onnxruntime gives 0 there, ONNX's reference 1."""
+    text = """
+<ir_version: 8, opset_import: ["": 9]>
+drops (float[2, 3] x) => (float[2, 3] y) {
+    kept, mask = Dropout(x)
+    y = Relu(kept)
+}
+"""
+    for against in ("onnxruntime", "reference"):
+        if against == "onnxruntime":
+            pytest.importorskip("onnxruntime")
+        report = verify_model(
+            onnx.parser.parse_model(text), against=against, intermediates=True, target="python"
+        )
+        assert report
+        assert report.inside is not None
+        assert report.inside.compared == 2
+
+
 @dataclass(frozen=True)
 class FusionFault:
     """The reference, which is off behind a Relu where a model has one output."""
