@@ -279,7 +279,7 @@ def _defined(node: NodeReader, op: RegionOperator, inputs: tuple[str, ...], outp
 _LOOPS = (11, 13, 16, 19, 21, 23, 24, 25)
 RULES: dict[str, ImportRule] = {
     "If": ImportRule((1, *_LOOPS), ("then_branch", "else_branch"), _if, outputs=None),
-    "Loop": ImportRule((1, *_LOOPS), ("body",), _loop, None, True),
+    "Loop": ImportRule((1, *_LOOPS), ("body",), _loop, outputs=None, takes_structures=True),
     "Scan": ImportRule(
         (9, *_LOOPS),
         (

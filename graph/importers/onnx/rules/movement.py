@@ -176,7 +176,7 @@ RULES: dict[str, ImportRule] = {
     "DepthToSpace": ImportRule((1, 11, 13, 28), ("blocksize", "mode"), _depth_to_space),
     "Expand": ImportRule((8, 13), (), _expand),
     "Flatten": ImportRule((1, 9, 11, *MOVES), ("axis",), _flatten),
-    "Identity": ImportRule((1, 14, 16, 19, *MOVES), (), _identity, 1, True),
+    "Identity": ImportRule((1, 14, 16, 19, *MOVES), (), _identity, takes_structures=True),
     "Reshape": ImportRule((5, 14, 19, *MOVES), ("allowzero",), _reshape),
     "SpaceToDepth": ImportRule((1, 13, 28), ("blocksize", "mode"), _space_to_depth),
     "Squeeze": ImportRule((1, 11, *MOVES), ("axes",), _squeeze),

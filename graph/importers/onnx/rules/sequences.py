@@ -169,16 +169,16 @@ def _get_element(node: NodeReader) -> Result:
 
 
 RULES: dict[str, ImportRule] = {
-    "ConcatFromSequence": ImportRule((11,), ("axis", "new_axis"), _concat, 1, True),
-    "Optional": ImportRule((15, 28), ("type",), _optional, 1, True),
-    "OptionalGetElement": ImportRule((15, 18, 28), (), _get_element, 1, True),
-    "OptionalHasElement": ImportRule((15, 18, 28), (), _has_element, 1, True),
-    "SequenceAt": ImportRule((11,), (), _at, 1, True),
-    "SequenceConstruct": ImportRule((11,), (), _construct, 1, True),
+    "ConcatFromSequence": ImportRule((11,), ("axis", "new_axis"), _concat, takes_structures=True),
+    "Optional": ImportRule((15, 28), ("type",), _optional, takes_structures=True),
+    "OptionalGetElement": ImportRule((15, 18, 28), (), _get_element, takes_structures=True),
+    "OptionalHasElement": ImportRule((15, 18, 28), (), _has_element, takes_structures=True),
+    "SequenceAt": ImportRule((11,), (), _at, takes_structures=True),
+    "SequenceConstruct": ImportRule((11,), (), _construct, takes_structures=True),
     "SequenceEmpty": ImportRule((11,), ("dtype",), _empty),
-    "SequenceErase": ImportRule((11,), (), _erase, 1, True),
-    "SequenceInsert": ImportRule((11,), (), _insert, 1, True),
-    "SequenceLength": ImportRule((11,), (), _length, 1, True),
-    "SequenceMap": ImportRule((17,), ("body",), _map, None, True),
+    "SequenceErase": ImportRule((11,), (), _erase, takes_structures=True),
+    "SequenceInsert": ImportRule((11,), (), _insert, takes_structures=True),
+    "SequenceLength": ImportRule((11,), (), _length, takes_structures=True),
+    "SequenceMap": ImportRule((17,), ("body",), _map, outputs=None, takes_structures=True),
     "SplitToSequence": ImportRule((11, 24), ("axis", "keepdims"), _split),
 }
