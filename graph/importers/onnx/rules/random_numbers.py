@@ -29,7 +29,8 @@ from ..tensors import dtype_name
 from .conversions import converted
 from .rule import ImportRule, Result, Several
 
-_FLOATS = {"float16": 11, "float32": 24, "float64": 53}  # bits that a number of 0 to 1 has
+# bits that a number of 0 to 1 has
+_FLOATS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Draws:
 
     def unit(self, dtype: str, purpose: str = "") -> str:
         """Numbers of 0 to 1, without 1, evenly spread over those that have as many bits behind the
-        point as a number below 1 has: exact. A float16 is given as a float32.
+        point as a number below 1 has: exact. One of 16 bits is given as a float32.
         """
         kept = _FLOATS[dtype]
         if dtype == "float64":
@@ -61,7 +62,7 @@ class Draws:
     def normal(self, dtype: str) -> str:
         """Numbers of the standard normal distribution, by G. E. P. Box and M. E. Muller (1958):
         sqrt(-2 log u) cos(2 pi v). In float32 u has 31 bits, and the largest number is 6.6; in
-        float64 53 bits and 8.6. A float16 is given as a float32.
+        float64 53 bits and 8.6. One of 16 bits is given as a float32.
         """
         if dtype == "float64":
             least, u = 0.5**54, self._double("radius")
