@@ -16,10 +16,10 @@ from ...tir.expr import Expr
 from ...tir.sizes import AnySize, Size, axis_of, closed, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..ops.attention import Attention, Heads, weight
+from ..ops.attention import Attention, Heads, Weight, weight
 from ..ops.base import shape_of, tensor_type
 from ..ops.elementwise import broadcast_read
-from ..ops.softmax import power
+from ..ops.softmax import exponential, power
 from .fused_kernel import FusedKernel, KernelStep
 
 TILE = 64  # keys
@@ -60,7 +60,7 @@ class OnlineAttention(Attention):
             return te.select(place < places, found, te.const(-float("inf"), str(q.dtype)))
 
         scores = te.compute(shape_of(products), score, name=f"{name}_scores")
-        joined = self._joined(scores, values, width, name)
+        joined = self._joined(scores, values, width, weight if mask else exponential, name)
 
         def element(*i: Expr) -> Expr:
             b, h, s, c = i if self.outer else (i[0], i[2], i[1], i[3])
@@ -76,7 +76,7 @@ class OnlineAttention(Attention):
         return (te.compute(result.shape, element, name=name),)
 
     def _joined(
-        self, scores: Tensor, values: Tensor, width: AnySize, name: str
+        self, scores: Tensor, values: Tensor, width: AnySize, weigh: Weight, name: str
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The largest score, the sum and the mixed values of each row, of all tiles."""
         *kept, tiles, tile = shape_of(scores)
@@ -90,7 +90,7 @@ class OnlineAttention(Attention):
         def element(*i: Expr) -> Expr:
             own = largest[i[:-1]]
             nothing = te.ne(own - own, 0.0) if self.guarded else te.eq(own, -float("inf"))
-            return te.select(nothing, 0.0, weight(scores[i], own))
+            return te.select(nothing, 0.0, weigh(scores[i], own))
 
         powers = te.compute(shape_of(scores), element, name=f"{name}_exp")
         sums = te.compute(each, lambda *i: te.sum(powers[(*i, u)], axis=u), name=f"{name}_sum")

@@ -7,6 +7,7 @@ in the result of one product. So nothing is moved before or behind.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +30,9 @@ from .base import (
     tensor_type,
 )
 from .elementwise import broadcast, broadcast_read
-from .softmax import power
+from .softmax import exponential, power
+
+Weight = Callable[[Expr, Expr], Expr]  # of a score, beside the largest of its row
 
 _LEAST = {"float64": -708.0}  # of a power that is a normal number; of other types that of float32
 
@@ -37,7 +40,8 @@ _LEAST = {"float64": -708.0}  # of a power that is a normal number; of other typ
 def weight(score: Expr, largest: Expr) -> Expr:
     """e ** (score - largest), or 0 where that is less than the least normal number: beside the
     largest, whose weight is 1, it counts for nothing, and processors take a hundred times as long
-    for products with it. A mask of -100 makes such weights.
+    for products with it. A mask of -100 makes such weights; scores without a mask do not lie so far
+    apart, and the comparison takes a twentieth of their attention.
     """
     below = score - largest
     return te.select(below < _LEAST.get(str(score.dtype), -87.0), 0.0, power(below))
@@ -171,7 +175,7 @@ class Attention(Operator):
             scores = te.compute(
                 shape, lambda *i: products[i] + broadcast_read(mask[0], i), name=f"{name}_masked"
             )
-        powers, inverse = self._softmax(scores, name)
+        powers, inverse = self._softmax(scores, weight if mask else exponential, name)
         mixed = te.compute(
             (batch, self.heads, rows, width),
             lambda b, h, s, d: te.sum(
@@ -186,7 +190,7 @@ class Attention(Operator):
 
         return (te.compute(result.shape, element, name=name),)
 
-    def _softmax(self, scores: Tensor, name: str) -> tuple[Tensor, Tensor]:
+    def _softmax(self, scores: Tensor, weigh: Weight, name: str) -> tuple[Tensor, Tensor]:
         """The powers of each row, and what makes their sum 1."""
         shape = shape_of(scores)
         t, kept = te.reduce_axis(shape[3], name="t"), shape[:3]
@@ -196,7 +200,7 @@ class Attention(Operator):
 
         def element(*i: Expr) -> Expr:
             own = largest[i[:3]]
-            found = weight(scores[i], own)
+            found = weigh(scores[i], own)
             if self.guarded:
                 return te.select(te.eq(own - own, 0.0), found, 0.0)
             return te.select(te.eq(own, -float("inf")), 0.0, found) if self.masked else found
