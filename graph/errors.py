@@ -18,21 +18,32 @@ class ModelFileError(ModelError, OSError):
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedNode:
-    """One node of a model that cannot be imported, why, and what would help where that is known."""
+    """One node of a model that cannot be imported, why, and what would help where that is known.
+
+    opset: None where operators have no versions; place: what made the node, a module and a line.
+    """
 
     node: str
     operator: str
     domain: str
-    opset: int
+    opset: int | None
     reason: str
     hint: str = ""
+    place: str = ""
 
     def __str__(self) -> str:
-        return f"node '{self.node}': {self.case}"
+        return f"node {self.called}: {self.case}"
+
+    @property
+    def called(self) -> str:
+        """The node's name, and its place where that is known."""
+        return f"'{self.node}' ({self.place})" if self.place else f"'{self.node}'"
 
     @property
     def case(self) -> str:
         """What many nodes may have in common: their operator, and why they cannot be imported."""
+        if self.opset is None:
+            return f"{self.domain}.{self.operator}: {self.reason}"
         domain = self.domain or "ai.onnx"
         return f"{self.operator} of {domain} opset {self.opset}: {self.reason}"
 
@@ -80,11 +91,11 @@ def _by_case(nodes: tuple[UnsupportedNode, ...]) -> Iterator[str]:
     """A line for all nodes of one operator that have one reason, in the order of the first."""
     cases: dict[str, list[str]] = {}
     for node in nodes:
-        cases.setdefault(node.case, []).append(node.node)
+        cases.setdefault(node.case, []).append(node.called)
     for case, names in cases.items():
         if len(names) == 1:
-            yield f"node '{names[0]}': {case}"
+            yield f"node {names[0]}: {case}"
             continue
-        named = ", ".join(f"'{name}'" for name in names[:_NAMED])
+        named = ", ".join(names[:_NAMED])
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         yield f"{len(names)} nodes: {case} (nodes {named}{more})"

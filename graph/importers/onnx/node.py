@@ -42,7 +42,7 @@ from .tensors import TensorReader
 SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read; one of floats
 OPERAND_ELEMENTS = 1 << 20  # of all that it is computed from
 LIST_ELEMENTS = 1 << 10  # of a list of sizes, axes or pads
-SPELLED = 23  # the opset in which rules write what a node is in operators of ONNX's own
+SPELLED = 26  # the opset in which rules write what a node is in operators of ONNX's own
 Attribute = int | float | str | Sequence[int]
 KINDS = {
     "integer": AttributeProto.INT,

@@ -1,0 +1,1 @@
+"""Programs of aten operators, PyTorch's own, as Graphs; torch is not imported."""

@@ -1,0 +1,373 @@
+"""Import a program of aten operators into a Graph: rules write what each node is, and what they
+infer is compared with what the exporter recorded.
+
+What only says something about other values makes no node: sizes are numbers of the importer, a view
+of a tensor that is written to is refused where somebody could see the difference.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ....tir.errors import InternalError
+from ....tir.sizes import AnySize, Size, SizeError, dims_in, same
+from ...assumed_sizes import BATCH, LENGTH, telling_assumed
+from ...errors import ModelError, UnsupportedNode, UnsupportedOperator, UnsupportedPart
+from ...ir.build import GraphBuilder
+from ...ir.ir import Graph
+from ...types import Array, Shape, SymbolicSize
+from ..onnx.graph_reader import TITLE, GraphReader
+from ..onnx.limits import ImportLimits, UnsupportedType, checked_type
+from ..onnx.node import SPELLED, LostRegion, NotSupported
+from ..onnx.symbols import Declared, Shapes, resolve
+from ..onnx.tensors import TensorReader
+from .aliases import Aliases, WrittenView
+from .expressions import UnknownExpression, size_from, symbol_of
+from .program import (
+    Argument,
+    ExportedGraph,
+    ExportedNode,
+    ExportedProgram,
+    Named,
+    RecordedType,
+    Subgraph,
+)
+from .rules.table import RULES, rule_name
+from .writer import AtenWriter, Tensor, started_reader
+
+_OTHERS = "CONTRIBUTING.md says how tilewright gets another operator."
+_INLINED = "wrap_with_set_grad_enabled", "wrap_with_autocast"
+Value = Tensor | AnySize | float | str | None | Sequence["Value"]
+
+
+class _Lost(Exception):
+    """A node reads what could not be imported."""
+
+
+def import_program(
+    program: ExportedProgram,
+    *,
+    shapes: Shapes | None = None,
+    constants: Mapping[str, object] | None = None,
+    limits: ImportLimits | None = None,
+) -> Graph:
+    """The Graph of a program.
+
+    shapes: sizes that it leaves open, by input {"x": (1, 3, 224, 224)} or by the exporter's symbol
+    {"s77": (1, 8, 64)}; else the bounds that it recorded, and assumed ones where it has none.
+    Raises: UnsupportedOperator with every node that we cannot import, ModelError for everything
+    else that is wrong.
+    """
+    return _Importer(program, limits or ImportLimits()).run(shapes)
+
+
+@dataclass
+class _Importer:
+    """One program on its way into a builder. values: what its names are."""
+
+    program: ExportedProgram
+    limits: ImportLimits
+    values: dict[str, Value] = field(default_factory=dict)
+    symbols: dict[str, AnySize] = field(default_factory=dict)
+    failures: list[UnsupportedNode] = field(default_factory=list)
+    parts: list[UnsupportedPart] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.tensors = TensorReader(None, self.limits)
+        self.builder = GraphBuilder(self.program.name[:TITLE] or "model")
+        reserved = frozenset((*self.program.inputs, *self.program.outputs))
+        self.reader: GraphReader = started_reader(SPELLED, self.tensors, self.builder, reserved)
+        self.aliases = Aliases()
+
+    def run(self, shapes: Shapes | None) -> Graph:
+        """The whole program."""
+        self._constants()
+        declared = self._declared()
+        resolved = resolve(declared, self._with_ranges(declared, shapes))
+        with telling_assumed(dims_in(size for shape in resolved.values() for size in shape)):
+            for item in declared:
+                self._input(item, resolved[item.name])
+            self._check_ranges()
+            self._nodes(self.program.graph)
+            return self._finished()
+
+    def _constants(self) -> None:
+        for name, value in self.program.constants.items():
+            if not isinstance(value, np.ndarray):
+                self.values[name] = value
+                continue
+            what = f"constant '{self.program.buffers.get(name, name)}'"
+            try:
+                type_ = checked_type(what, value.dtype.name, value.shape, self.limits)
+            except UnsupportedType as error:
+                self._lose("constant", self.program.buffers.get(name, name), error, name)
+                continue
+            self.tensors.account.store(what, type_)
+            own = self.builder.fresh(self.program.buffers.get(name, name))
+            self.values[name] = Tensor(self.builder.constant(own, value), type_)
+
+    def _lose(self, kind: str, name: str, error: UnsupportedType, value: str) -> None:
+        self.parts.append(UnsupportedPart(kind, name, f"it {error.reason}"))
+        self.lost.add(value)
+
+    def _declared(self) -> list[Declared]:
+        found = list[Declared]()
+        for name in self.program.inputs:
+            type_ = self.program.graph.types.get(name)
+            if type_ is None:
+                raise ModelError(
+                    f"model: input '{name}' is no tensor; expected tensors alone.",
+                    code="aten-input",
+                    hints=("a number that a call decides may be a tensor without axes.",),
+                )
+            dims = tuple(self._declared_dim(name, axis, e) for axis, e in enumerate(type_.shape))
+            found.append(Declared(name, type_.dtype, dims))
+        return found
+
+    def _declared_dim(self, name: str, axis: int, extent: int | str) -> int | SymbolicSize:
+        if isinstance(extent, int):
+            return extent
+        symbol = _understood(name, extent)
+        if not symbol:
+            raise ModelError(
+                f"model: axis {axis} of input '{name}' is computed from other sizes: {extent}; "
+                "expected a number, or a size of its own.",
+                code="aten-derived-axis",
+                hints=("export it with a Dim of its own for that axis.",),
+            )
+        return SymbolicSize(symbol)
+
+    def _with_ranges(self, declared: Sequence[Declared], shapes: Shapes | None) -> Shapes | None:
+        """What the caller says, and for symbols of which nothing is said, what is recorded."""
+        given = dict(shapes or {})
+        said = {str(d) for item in declared if item.name in given for d in item.dims or ()}
+        for item in declared:
+            for axis, dim in enumerate(item.dims or ()):
+                name = str(dim)
+                low, high = self.program.ranges.get(name, (None, None))
+                if isinstance(dim, int) or name in given or name in said or high is None:
+                    continue
+                least, usual, _ = LENGTH if axis or len(item.dims or ()) == 1 else BATCH
+                least = max(least, low or 0)
+                given[name] = (least, max(least, min(usual, high)), high)
+        return given
+
+    def _input(self, item: Declared, shape: Shape) -> None:
+        for dim, size in zip(item.dims or (), shape, strict=True):
+            if isinstance(dim, SymbolicSize):
+                self.symbols[dim.name] = size
+        try:
+            type_ = checked_type(f"input '{item.name}'", item.dtype, shape, self.limits)
+        except UnsupportedType as error:
+            self._lose("input", item.name, error, item.name)
+            return
+        self.values[item.name] = Tensor(self.builder.input(item.name, type_), type_)
+
+    def _check_ranges(self) -> None:
+        """A program says for which sizes it holds."""
+        for name, size in self.symbols.items():
+            low, high = self.program.ranges.get(name, (None, None))
+            least, most = (size.low, size.high) if isinstance(size, Size) else (size, size)
+            if (low is not None and least < low) or (high is not None and most > high):
+                ends = f"{low or 0} to {'any' if high is None else high}"
+                assumed = isinstance(size, Size) and any(dim.assumed for dim in size.dims)
+                if assumed and low is not None and (high is None or most <= high):
+                    continue  # of an exporter's own least size, 2
+                raise ModelError(
+                    f"shapes: '{name}' is {least} to {most}; the program was exported for {ends}.",
+                    code="aten-range",
+                    hints=("torch.export.Dim(name, min=..., max=...) says for which sizes.",),
+                )
+
+    def _nodes(self, graph: ExportedGraph) -> None:
+        """Nodes that something needs, in order."""
+        if len(graph.nodes) > self.limits.nodes:
+            raise ModelError(
+                f"model: {len(graph.nodes)} nodes; expected at most {self.limits.nodes}.",
+                code="aten-nodes",
+            )
+        self.aliases.start(graph)
+        for position, node in enumerate(graph.nodes):
+            self._node(node, graph, position)
+
+    def _node(self, node: ExportedNode, graph: ExportedGraph, position: int) -> None:
+        try:
+            self._bind(node, graph, self._result(node, position))
+            return
+        except _Lost:
+            pass
+        except (NotSupported, WrittenView) as problem:
+            self._fail(node, str(problem), getattr(problem, "hint", ""))
+        except SizeError as error:
+            self._fail(node, error.message.removeprefix("sizes: ").rstrip("."))
+        except (UnsupportedType, UnknownExpression) as error:
+            self._fail(node, str(error))
+        except LostRegion:
+            self._told(node)
+        except ModelError as error:
+            error.where = error.where or f"in {_title(node)}"
+            raise
+        self.lost.update(_names(node.outputs))
+
+    def _fail(self, node: ExportedNode, reason: str, hint: str = "") -> None:
+        domain, _, operator = node.target.partition(".")
+        place = " at ".join(filter(None, (node.module, node.line)))
+        self.failures.append(
+            UnsupportedNode(node.name, operator, domain, None, reason, hint, place)
+        )
+
+    def _told(self, node: ExportedNode) -> None:
+        """Failures of operators of ONNX that a rule spelled are the node's."""
+        for failure in self.reader.model.failures:
+            self._fail(node, f"{failure.operator}: {failure.reason}", failure.hint)
+        self.reader.model.failures.clear()
+
+    def _result(self, node: ExportedNode, position: int) -> Value:
+        name = rule_name(node.target)
+        if name.rpartition(".")[2] in _INLINED:
+            return self._inlined(node)
+        written = self.aliases.written(node, position)
+        rule = RULES.get(self.aliases.pure(name) if written else name)
+        arguments = {key: self._argument(value) for key, value in node.arguments.items()}
+        if rule is None:
+            raise NotSupported("there is no rule for it", _OTHERS)
+        writer = AtenWriter(node.name, node.target, self.reader, self.tensors)
+        try:
+            result: Value = rule(writer, **arguments)
+        except TypeError as error:
+            raise InternalError(
+                f"import: the rule of {_title(node)} failed: {error}.", code="aten-rule"
+            ) from error
+        if written:
+            self.values[written] = result
+        return result
+
+    def _argument(self, value: Argument) -> object:
+        match value:
+            case Named(name):
+                if name in self.lost:
+                    raise _Lost
+                if name not in self.values:
+                    raise ModelError(
+                        f"model: '{name}' is read, and nothing defines it.", code="aten-undefined"
+                    )
+                return self.values[name]
+            case tuple():
+                return [self._argument(one) for one in value]
+            case Subgraph():
+                raise NotSupported("it runs a graph of its own")
+        return value
+
+    def _inlined(self, node: ExportedNode) -> Value:
+        """The nodes of a graph that only runs in another mode."""
+        graphs = [one.graph for one in node.arguments.values() if isinstance(one, Subgraph)]
+        given = [one for one in node.arguments.values() if isinstance(one, Named)]
+        if len(graphs) != 1 or len(given) != len(graphs[0].inputs):
+            raise NotSupported("it is not one graph with its inputs")
+        inner = graphs[0]
+        for formal, actual in zip(inner.inputs, given, strict=True):
+            found = self._argument(actual)
+            self.values[formal] = found  # type: ignore[assignment]  # a name is a value
+        self._nodes(inner)
+        outputs: Value = [self._argument(one) for one in inner.outputs]  # type: ignore[misc]
+        return outputs
+
+    def _bind(self, node: ExportedNode, graph: ExportedGraph, result: Value) -> None:
+        outputs = node.outputs
+        if len(outputs) == 1 and not isinstance(outputs[0], tuple):
+            results: Sequence[Value] = (
+                result if isinstance(result, list) and len(result) == 1 else [result]
+            )
+        elif len(outputs) == 1:
+            results = [result]
+        else:
+            results = result if isinstance(result, Sequence) else [result]
+        for output, value in zip(outputs, results, strict=False):
+            if isinstance(output, tuple):
+                assert isinstance(value, Sequence)
+                for own, one in zip(output, value, strict=True):
+                    self._define(node, graph, own, one)
+            elif output is not None:
+                self._define(node, graph, output, value)
+
+    def _define(self, node: ExportedNode, graph: ExportedGraph, name: str, value: Value) -> None:
+        recorded = graph.types.get(name)
+        if recorded is not None and isinstance(value, Tensor):
+            self._check_type(node, value, recorded)
+        self.values[name] = value
+
+    def _check_type(self, node: ExportedNode, value: Tensor, recorded: RecordedType) -> None:
+        """What a rule infers is what the exporter recorded; sizes may be written in another way."""
+        fits = value.dtype == recorded.dtype and value.rank == len(recorded.shape)
+        wanted = [
+            size_from(extent, self.symbols) if isinstance(extent, str) else extent
+            for extent in recorded.shape
+        ]
+        if fits:
+            pairs = zip(value.shape, wanted, strict=True)
+            fits = all(same(own, other) is not False for own, other in pairs)
+        if not fits:
+            listed = ", ".join(map(str, wanted))
+            raise InternalError(
+                f"import: {_title(node)} is {value.type}; the exporter recorded "
+                f"{recorded.dtype}[{listed}].",
+                code="aten-type",
+            )
+
+    def _finished(self) -> Graph:
+        if self.failures or self.parts:
+            kinds = Counter(part.kind for part in self.parts)
+            told = [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items()]
+            if self.failures:
+                told.append(f"{len(self.failures)} of {len(self.program.graph.nodes)} nodes")
+            hints = (*(node.hint for node in self.failures), *(part.hint for part in self.parts))
+            raise UnsupportedOperator(
+                f"model: {', '.join(told)} cannot be imported.",
+                tuple(self.failures),
+                tuple(self.parts),
+                code="aten-unsupported",
+                hints=tuple(filter(None, dict.fromkeys(hints))),
+            )
+        outputs = dict[str, str]()
+        for name, argument in zip(self.program.outputs, self._outputs(), strict=True):
+            if not isinstance(argument, Tensor):
+                raise ModelError(
+                    f"model: output '{name}' is {argument}, no tensor; expected tensors alone.",
+                    code="aten-output",
+                )
+            outputs[name] = argument.value
+        self.builder.drop_unread_sizes(outputs.values())
+        return self.builder.finish(outputs)
+
+    def _outputs(self) -> Iterable[object]:
+        return (self._argument(one) for one in self.program.graph.outputs)
+
+
+def _understood(name: str, text: str) -> str:
+    try:
+        return symbol_of(text)
+    except UnknownExpression as problem:
+        raise ModelError(
+            f"model: a size of input '{name}' is {problem}; expected an expression of sizes.",
+            code="aten-expression",
+        ) from problem
+
+
+def _names(outputs: Iterable[object]) -> Iterable[str]:
+    for output in outputs:
+        if isinstance(output, tuple):
+            yield from output
+        elif isinstance(output, str):
+            yield output
+
+
+def _title(node: ExportedNode) -> str:
+    return f"node '{node.name}' ({node.target})"
+
+
+__all__ = ["Array", "import_program"]

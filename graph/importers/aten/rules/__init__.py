@@ -1,0 +1,1 @@
+"""What each aten operator means; a module for each family."""

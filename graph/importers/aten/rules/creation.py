@@ -1,0 +1,276 @@
+"""Rules of tensors that are made of sizes and numbers, and of conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .....tir.sizes import AnySize
+from ....ops.functions import Cast
+from ..promotion import DEFAULT_FLOAT, Number, number_type
+from ..rule import Rule
+from ..writer import AtenWriter, Operand, Tensor
+
+
+def _full(
+    w: AtenWriter,
+    size: Sequence[AnySize],
+    fill_value: Operand,
+    dtype: str | None = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: object = None,
+) -> Tensor:
+    return w.filled(size, fill_value, dtype or number_type(fill_value))
+
+
+def _filled_with(value: int) -> Rule:
+    def rule(
+        w: AtenWriter,
+        size: Sequence[AnySize],
+        dtype: str | None = None,
+        layout: object = None,
+        device: object = None,
+        pin_memory: object = None,
+        memory_format: object = None,
+    ) -> Tensor:
+        return w.filled(size, value, dtype or DEFAULT_FLOAT)
+
+    return rule
+
+
+def _new_filled_with(value: int) -> Rule:
+    def rule(
+        w: AtenWriter,
+        self: Tensor,
+        size: Sequence[AnySize],
+        dtype: str | None = None,
+        layout: object = None,
+        device: object = None,
+        pin_memory: object = None,
+    ) -> Tensor:
+        return w.filled(size, value, dtype or self.dtype)
+
+    return rule
+
+
+def _new_full(
+    w: AtenWriter,
+    self: Tensor,
+    size: Sequence[AnySize],
+    fill_value: Operand,
+    dtype: str | None = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: object = None,
+) -> Tensor:
+    return w.filled(size, fill_value, dtype or self.dtype)
+
+
+def _like(value: int) -> Rule:
+    def rule(
+        w: AtenWriter,
+        self: Tensor,
+        dtype: str | None = None,
+        layout: object = None,
+        device: object = None,
+        pin_memory: object = None,
+        memory_format: object = None,
+    ) -> Tensor:
+        return w.filled(self.shape, value, dtype or self.dtype)
+
+    return rule
+
+
+def _full_like(
+    w: AtenWriter,
+    self: Tensor,
+    fill_value: Operand,
+    dtype: str | None = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: object = None,
+    memory_format: object = None,
+) -> Tensor:
+    return w.filled(self.shape, fill_value, dtype or self.dtype)
+
+
+def _scalar_tensor(
+    w: AtenWriter,
+    s: Operand,
+    dtype: str | None = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: object = None,
+) -> Tensor:
+    return w.operand(s, dtype or DEFAULT_FLOAT)
+
+
+def _arange(
+    w: AtenWriter,
+    end: AnySize | float,
+    dtype: str | None = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: object = None,
+) -> Tensor:
+    return _numbers(w, 0, end, 1, dtype)
+
+
+def _arange_start(
+    w: AtenWriter,
+    start: AnySize | float,
+    end: AnySize | float,
+    dtype: str | None = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: object = None,
+) -> Tensor:
+    return _numbers(w, start, end, 1, dtype)
+
+
+def _arange_step(
+    w: AtenWriter,
+    start: AnySize | float,
+    end: AnySize | float,
+    step: AnySize | float = 1,
+    dtype: str | None = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: object = None,
+) -> Tensor:
+    return _numbers(w, start, end, step, dtype)
+
+
+def _numbers(
+    w: AtenWriter,
+    start: AnySize | float,
+    end: AnySize | float,
+    step: AnySize | float,
+    dtype: str | None,
+) -> Tensor:
+    """start, start + step, ... below end."""
+    bounds = (start, end, step)
+    is_real = any(isinstance(one, float) for one in bounds)
+    own = "float64" if is_real else "int64"  # counted exactly, then converted
+    made = w.spell("Range", *(w.operand(one, own) for one in bounds))
+    return w.cast(made, dtype or (DEFAULT_FLOAT if is_real else own))
+
+
+def _eye(
+    w: AtenWriter,
+    n: int,
+    dtype: str | None = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: object = None,
+) -> Tensor:
+    ones = w.filled((n, n), 1, dtype or DEFAULT_FLOAT)
+    return w.spell("EyeLike", ones)
+
+
+def _linspace(
+    w: AtenWriter,
+    start: Number,
+    end: Number,
+    steps: int,
+    dtype: str | None = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: object = None,
+) -> Tensor:
+    import numpy as np
+
+    return w.cast(w.constant(np.linspace(start, end, steps, dtype=np.float32)), dtype or "float32")
+
+
+def _to_copy(
+    w: AtenWriter,
+    self: Tensor,
+    dtype: str | None = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: object = None,
+    non_blocking: bool = False,
+    memory_format: object = None,
+) -> Tensor:
+    return w.cast(self, dtype or self.dtype)
+
+
+def _to_dtype(
+    w: AtenWriter,
+    self: Tensor,
+    dtype: str,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: object = None,
+) -> Tensor:
+    return w.cast(self, dtype)
+
+
+def _to_device(
+    w: AtenWriter,
+    self: Tensor,
+    device: object,
+    dtype: str,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: object = None,
+) -> Tensor:
+    return w.cast(self, dtype)
+
+
+def _to_layout(
+    w: AtenWriter,
+    self: Tensor,
+    dtype: str | None = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: object = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: object = None,
+) -> Tensor:
+    return w.cast(self, dtype or self.dtype)
+
+
+def _to_other(
+    w: AtenWriter,
+    self: Tensor,
+    other: Tensor,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: object = None,
+) -> Tensor:
+    return w.cast(self, other.dtype)
+
+
+def _type_as(w: AtenWriter, self: Tensor, other: Tensor) -> Tensor:
+    return w.cast(self, other.dtype)
+
+
+RULES: dict[str, Rule] = {
+    "_to_copy": _to_copy,
+    "arange": _arange,
+    "arange.start": _arange_start,
+    "arange.start_step": _arange_step,
+    "empty.memory_format": _filled_with(0),
+    "empty_like": _like(0),
+    "eye": _eye,
+    "full": _full,
+    "full_like": _full_like,
+    "linspace": _linspace,
+    "new_empty": _new_filled_with(0),
+    "new_full": _new_full,
+    "new_ones": _new_filled_with(1),
+    "new_zeros": _new_filled_with(0),
+    "ones": _filled_with(1),
+    "ones_like": _like(1),
+    "scalar_tensor": _scalar_tensor,
+    "to.device": _to_device,
+    "to.dtype": _to_dtype,
+    "to.dtype_layout": _to_layout,
+    "to.other": _to_other,
+    "type_as": _type_as,
+    "zeros": _filled_with(0),
+    "zeros_like": _like(0),
+}

@@ -1,0 +1,164 @@
+"""Rules of normalisations with the statistics of a layer, a group or a training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .....tir.sizes import AnySize
+from ....ops.arithmetic import Div, Mul
+from ....ops.functions import Sqrt
+from ....ops.reduction import ReduceSum
+from ...onnx.node import NotSupported
+from ..rule import Rule
+from ..writer import AtenWriter, Tensor
+
+_EVAL = "model.eval() before the export."
+
+
+def _layer_norm(
+    w: AtenWriter,
+    input: Tensor,
+    normalized_shape: Sequence[AnySize],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Tensor:
+    return _normalised(w, input, normalized_shape, weight, bias, eps, 1)[0]
+
+
+def _native_layer_norm(
+    w: AtenWriter,
+    input: Tensor,
+    normalized_shape: Sequence[AnySize],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> Sequence[Tensor]:
+    return _normalised(w, input, normalized_shape, weight, bias, eps, 3)
+
+
+def _normalised(
+    w: AtenWriter,
+    x: Tensor,
+    shape: Sequence[AnySize],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    outputs: int,
+) -> Sequence[Tensor]:
+    axis = x.rank - len(shape)
+    scale = weight or w.filled(shape, 1, x.dtype)
+    return w.spell_all("LayerNormalization", outputs, x, scale, bias, axis=axis, epsilon=eps)
+
+
+def _rms_norm(
+    w: AtenWriter,
+    input: Tensor,
+    normalized_shape: Sequence[AnySize],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """Without an epsilon it is the smallest step of the type above 1."""
+    import numpy as np
+
+    axis = input.rank - len(normalized_shape)
+    scale = weight or w.filled(normalized_shape, 1, input.dtype)
+    own = float(np.finfo(input.dtype).eps) if eps is None else eps
+    return w.spell("RMSNormalization", input, scale, axis=axis, epsilon=own)
+
+
+def _group_norm(
+    w: AtenWriter,
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    scale = weight or w.filled(input.shape[1:2], 1, input.dtype)
+    shift = bias or w.filled(input.shape[1:2], 0, input.dtype)
+    return w.spell("GroupNormalization", input, scale, shift, num_groups=num_groups, epsilon=eps)
+
+
+def _batch_norm(
+    w: AtenWriter,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    if training:
+        raise NotSupported("it normalises with the statistics of each batch, as in training", _EVAL)
+    if running_mean is None or running_var is None:
+        raise NotSupported("it has no statistics of a training")
+    channels = input.shape[1:2]
+    scale = weight or w.filled(channels, 1, input.dtype)
+    shift = bias or w.filled(channels, 0, input.dtype)
+    return w.spell(
+        "BatchNormalization", input, scale, shift, running_mean, running_var, epsilon=eps
+    )
+
+
+def _native_batch_norm(
+    w: AtenWriter,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> list[Tensor]:
+    made = _batch_norm(
+        w, input, weight, bias, running_mean, running_var, False, momentum, eps
+    )
+    nothing = w.filled((0,), 0, input.dtype)
+    return [made, nothing, nothing]
+
+
+def _instance_norm(
+    w: AtenWriter,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Tensor:
+    if not use_input_stats:
+        return _batch_norm(
+            w, input, weight, bias, running_mean, running_var, False, momentum, eps
+        )
+    channels = input.shape[1:2]
+    scale = weight or w.filled(channels, 1, input.dtype)
+    shift = bias or w.filled(channels, 0, input.dtype)
+    return w.spell("InstanceNormalization", input, scale, shift, epsilon=eps)
+
+
+def _weight_norm(w: AtenWriter, v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """A weight whose length over all axes but one is `g`."""
+    axes = tuple(axis for axis in range(v.rank) if axis != v.axis(dim))
+    total = w.emit(ReduceSum(axes, True), w.emit(Mul(), v, v))
+    return w.emit(Mul(), v, w.emit(Div(), g, w.emit(Sqrt(), total)))
+
+
+RULES: dict[str, Rule] = {
+    "_native_batch_norm_legit_no_training": _native_batch_norm,
+    "_weight_norm": _weight_norm,
+    "batch_norm": _batch_norm,
+    "group_norm": _group_norm,
+    "instance_norm": _instance_norm,
+    "layer_norm": _layer_norm,
+    "native_layer_norm": _native_layer_norm,
+    "rms_norm": _rms_norm,
+}

@@ -1,0 +1,126 @@
+"""Rules of matrix products and of attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .....tir.sizes import closed
+from ....ops.arithmetic import Add, Mul
+from ....ops.logic import IsNaN, Where
+from ....ops.matmul import MatMul
+from ....ops.movement import Transpose
+from ....ops.softmax import Softmax
+from ..promotion import Number
+from ..rule import Rule
+from ..writer import AtenWriter, Tensor
+from .views import _t as transposed
+
+
+def _matmul(w: AtenWriter, self: Tensor, other: Tensor) -> Tensor:
+    return w.spell("MatMul", self, other)
+
+
+def _mm(w: AtenWriter, self: Tensor, mat2: Tensor) -> Tensor:
+    return w.emit(MatMul(), self, mat2)
+
+
+def _mv(w: AtenWriter, self: Tensor, vec: Tensor) -> Tensor:
+    return w.spell("MatMul", self, vec)
+
+
+def _dot(w: AtenWriter, self: Tensor, tensor: Tensor) -> Tensor:
+    return w.spell("MatMul", self, tensor)
+
+
+def _linear(w: AtenWriter, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    made = w.spell("MatMul", input, transposed(w, weight))
+    return made if bias is None else w.emit(Add(), made, bias)
+
+
+def _addmm(
+    w: AtenWriter,
+    self: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    beta: Number = 1,
+    alpha: Number = 1,
+) -> Tensor:
+    made = _scaled(w, w.emit(MatMul(), mat1, mat2), alpha)
+    return made if beta == 0 else w.emit(Add(), made, _scaled(w, self, beta))
+
+
+def _baddbmm(
+    w: AtenWriter,
+    self: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    beta: Number = 1,
+    alpha: Number = 1,
+) -> Tensor:
+    return _addmm(w, self, batch1, batch2, beta, alpha)
+
+
+def _scaled(w: AtenWriter, x: Tensor, factor: Number) -> Tensor:
+    return x if factor == 1 else w.emit(Mul(), x, w.full(factor, x.dtype))
+
+
+def _einsum(
+    w: AtenWriter, equation: str, tensors: Sequence[Tensor], path: object = None
+) -> Tensor:
+    return w.spell("Einsum", *tensors, equation=equation)
+
+
+def _attention(
+    w: AtenWriter,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Spelled out, so that a pass that recognises attention takes its heads, too."""
+    factor = 1 / math.sqrt(closed(query.shape[-1])) if scale is None else scale
+    if enable_gqa:
+        key, value = (_for_heads(w, x, query) for x in (key, value))
+    turned = w.emit(Transpose((*range(key.rank - 2), key.rank - 1, key.rank - 2)), key)
+    scores = _scaled(w, w.emit(MatMul(), query, turned), factor)
+    if is_causal:
+        ones = w.filled(scores.shape[-2:], True, "bool")
+        attn_mask = w.spell("Trilu", ones, upper=0)
+    if attn_mask is None:
+        return w.emit(MatMul(), w.emit(Softmax((scores.rank - 1,)), scores), value)
+    if attn_mask.dtype == "bool":
+        none, all_ = w.full(-math.inf, query.dtype), w.full(0, query.dtype)
+        attn_mask = w.emit(Where(), attn_mask, all_, none)
+    weights = w.emit(Softmax((scores.rank - 1,)), w.emit(Add(), scores, attn_mask))
+    if not is_causal:  # a row that sees nothing is zero
+        weights = w.emit(
+            Where(), w.emit(IsNaN(), weights), w.full(0, weights.dtype), weights
+        )
+    return w.emit(MatMul(), weights, value)
+
+
+def _for_heads(w: AtenWriter, x: Tensor, query: Tensor) -> Tensor:
+    """Keys that groups of heads share, for each head."""
+    heads, own = closed(query.shape[-3]), closed(x.shape[-3])
+    before, behind = x.shape[:-2], x.shape[-2:]
+    wide = w.expand(w.reshape(x, (*before, 1, *behind)), (*before, heads // own, *behind))
+    return w.reshape(wide, (*x.shape[:-3], heads, *behind))
+
+
+RULES: dict[str, Rule] = {
+    "addmm": _addmm,
+    "baddbmm": _baddbmm,
+    "bmm": _mm,
+    "dot": _dot,
+    "einsum": _einsum,
+    "linear": _linear,
+    "matmul": _matmul,
+    "mm": _mm,
+    "mv": _mv,
+    "scaled_dot_product_attention": _attention,
+}

@@ -1,0 +1,303 @@
+"""Rules of reductions, of positions of the largest, and of running sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .....tir.sizes import AnySize, product_of
+from ....ops import reduction
+from ....ops.arithmetic import Add, Div, Mul, Sub
+from ....ops.functions import Abs, Exp, Log, Sqrt
+from ....ops.softmax import Softmax
+from ...onnx.node import NotSupported
+from ..promotion import Number, as_float, kind_of
+from ..rule import Rule
+from ..writer import AtenWriter, Tensor
+
+Dims = Sequence[int] | int | None
+
+
+def _axes(x: Tensor, dim: Dims) -> tuple[int, ...]:
+    """No dim, or an empty list, means all axes."""
+    dims = (dim,) if isinstance(dim, int) else dim
+    if not x.rank:
+        return ()
+    return tuple(sorted({x.axis(one) for one in dims})) if dims else tuple(range(x.rank))
+
+
+def _total(x: Tensor) -> str:
+    """The type of a sum or product."""
+    return x.dtype if x.type.is_float else "int64"
+
+
+def _sum(
+    w: AtenWriter, self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: str | None = None
+) -> Tensor:
+    x = w.cast(self, dtype or _total(self))
+    return w.emit(reduction.ReduceSum(_axes(x, dim), keepdim), x) if x.rank else x
+
+
+def _sum_all(w: AtenWriter, self: Tensor, dtype: str | None = None) -> Tensor:
+    return _sum(w, self, None, False, dtype)
+
+
+def _mean(
+    w: AtenWriter, self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: str | None = None
+) -> Tensor:
+    x = w.cast(self, dtype or self.dtype)
+    return w.emit(reduction.ReduceMean(_axes(x, dim), keepdim), x) if x.rank else x
+
+
+def _mean_all(w: AtenWriter, self: Tensor, dtype: str | None = None) -> Tensor:
+    return _mean(w, self, None, False, dtype)
+
+
+def _prod(
+    w: AtenWriter, self: Tensor, dim: int, keepdim: bool = False, dtype: str | None = None
+) -> Tensor:
+    x = w.cast(self, dtype or _total(self))
+    return w.emit(reduction.ReduceProd(_axes(x, dim), keepdim), x) if x.rank else x
+
+
+def _prod_all(w: AtenWriter, self: Tensor, dtype: str | None = None) -> Tensor:
+    x = w.cast(self, dtype or _total(self))
+    return w.emit(reduction.ReduceProd(_axes(x, None), False), x) if x.rank else x
+
+
+def _amax(w: AtenWriter, self: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
+    return w.emit(reduction.ReduceMax(_axes(self, dim), keepdim), self) if self.rank else self
+
+
+def _amin(w: AtenWriter, self: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
+    return w.emit(reduction.ReduceMin(_axes(self, dim), keepdim), self) if self.rank else self
+
+
+def _max_all(w: AtenWriter, self: Tensor) -> Tensor:
+    return _amax(w, self)
+
+
+def _min_all(w: AtenWriter, self: Tensor) -> Tensor:
+    return _amin(w, self)
+
+
+def _best(w: AtenWriter, operator: str, x: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """The position of the first best element; it counts as best where it is no number."""
+    return w.spell(operator, x, axis=x.axis(dim), keepdims=int(keepdim))
+
+
+def _max_dim(w: AtenWriter, self: Tensor, dim: int, keepdim: bool = False) -> list[Tensor]:
+    return [_amax(w, self, dim, keepdim), _best(w, "ArgMax", self, dim, keepdim)]
+
+
+def _min_dim(w: AtenWriter, self: Tensor, dim: int, keepdim: bool = False) -> list[Tensor]:
+    return [_amin(w, self, dim, keepdim), _best(w, "ArgMin", self, dim, keepdim)]
+
+
+def _argmax(
+    w: AtenWriter, self: Tensor, dim: int | None = None, keepdim: bool = False
+) -> Tensor:
+    return _place(w, "ArgMax", self, dim, keepdim)
+
+
+def _argmin(
+    w: AtenWriter, self: Tensor, dim: int | None = None, keepdim: bool = False
+) -> Tensor:
+    return _place(w, "ArgMin", self, dim, keepdim)
+
+
+def _place(w: AtenWriter, operator: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    if dim is not None:
+        return _best(w, operator, x, dim, keepdim)
+    found = _best(w, operator, w.reshape(x, (product_of(x.shape),)), 0, False)
+    return w.reshape(found, (1,) * x.rank) if keepdim else found
+
+
+def _of_truth(operator: str) -> Rule:
+    """Whether any or all of some truth values hold: the largest, the least."""
+
+    def rule(w: AtenWriter, self: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+        x, axes = w.cast(self, "bool"), _axes(self, dim)
+        return w.spell(operator, x, w.sizes(axes), keepdims=int(keepdim)) if axes else x
+
+    return rule
+
+
+def _squares(
+    w: AtenWriter, x: Tensor, dim: Dims, keepdim: bool, correction: Number | None
+) -> tuple[Tensor, Tensor]:
+    """The variance, and the mean."""
+    axes = _axes(x, dim)
+    mean = w.emit(reduction.ReduceMean(axes, True), x)
+    away = w.emit(Sub(), x, mean)
+    total = w.emit(reduction.ReduceSum(axes, keepdim), w.emit(Mul(), away, away))
+    count: AnySize = product_of(x.shape[axis] for axis in axes)
+    less = 1 if correction is None else correction
+    number = w.operand(count, x.dtype)
+    divisor = w.emit(Sub(), number, w.full(less, x.dtype)) if less else number
+    kept = [size for axis, size in enumerate(x.shape) if keepdim or axis not in axes]
+    kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)] if keepdim else kept
+    return w.emit(Div(), total, divisor), w.reshape(mean, kept)
+
+
+def _var(
+    w: AtenWriter,
+    self: Tensor,
+    dim: Dims = None,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    return _squares(w, self, dim, keepdim, correction)[0]
+
+
+def _var_dim(
+    w: AtenWriter, self: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False
+) -> Tensor:
+    return _squares(w, self, dim, keepdim, int(unbiased))[0]
+
+
+def _std(
+    w: AtenWriter,
+    self: Tensor,
+    dim: Dims = None,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    return w.emit(Sqrt(), _var(w, self, dim, correction, keepdim))
+
+
+def _std_dim(
+    w: AtenWriter, self: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False
+) -> Tensor:
+    return w.emit(Sqrt(), _var_dim(w, self, dim, unbiased, keepdim))
+
+
+def _var_mean(
+    w: AtenWriter,
+    self: Tensor,
+    dim: Dims = None,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> list[Tensor]:
+    return list(_squares(w, self, dim, keepdim, correction))
+
+
+def _norm(
+    w: AtenWriter,
+    self: Tensor,
+    ord: Number = 2,
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: str | None = None,
+) -> Tensor:
+    x = w.cast(self, dtype or self.dtype)
+    axes = _axes(x, dim)
+    size = w.emit(Abs(), x)
+    if ord == float("inf"):
+        return w.emit(reduction.ReduceMax(axes, keepdim), size)
+    if ord == 1:
+        return w.emit(reduction.ReduceSum(axes, keepdim), size)
+    if ord == 2:
+        return w.emit(Sqrt(), w.emit(reduction.ReduceSum(axes, keepdim), w.emit(Mul(), x, x)))
+    raise NotSupported(f"ord is {ord}; known are 1, 2 and inf")
+
+
+def _norm_dim(
+    w: AtenWriter, self: Tensor, p: Number | None, dim: Dims, keepdim: bool = False
+) -> Tensor:
+    return _norm(w, self, 2 if p is None else p, dim, keepdim)
+
+
+def _logsumexp(w: AtenWriter, self: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
+    x = w.cast(self, as_float(self.dtype))
+    axes = w.sizes(_axes(x, dim))
+    return w.spell("ReduceLogSumExp", x, axes, keepdims=int(keepdim))
+
+
+def _softmax(w: AtenWriter, self: Tensor, dim: int, dtype: str | None = None) -> Tensor:
+    x = w.cast(self, dtype or self.dtype)
+    return w.emit(Softmax((x.axis(dim),)), x)
+
+
+def _core_softmax(w: AtenWriter, self: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    return _softmax(w, self, dim, "float32" if half_to_float else None)
+
+
+def _log_softmax(w: AtenWriter, self: Tensor, dim: int, dtype: str | None = None) -> Tensor:
+    x = w.cast(self, dtype or self.dtype)
+    return w.spell("LogSoftmax", x, axis=x.axis(dim))
+
+
+def _core_log_softmax(w: AtenWriter, self: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    return _log_softmax(w, self, dim, "float32" if half_to_float else None)
+
+
+def _cumsum(w: AtenWriter, self: Tensor, dim: int, dtype: str | None = None) -> Tensor:
+    x = w.cast(self, dtype or _total(self))
+    return w.spell("CumSum", x, w.operand(x.axis(dim))) if x.rank else x
+
+
+def _cumprod(w: AtenWriter, self: Tensor, dim: int, dtype: str | None = None) -> Tensor:
+    x = w.cast(self, dtype or _total(self))
+    return w.spell("CumProd", x, w.operand(x.axis(dim))) if x.rank else x
+
+
+def _diff(
+    w: AtenWriter,
+    self: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """The difference of neighbours, n times; of truth values whether they differ."""
+    from .pointwise import RULES as pointwise
+    from .views import RULES as views
+
+    parts = [one for one in (prepend, self, append) if one is not None]
+    x = views["cat"](w, parts, dim) if len(parts) > 1 else self
+    for _ in range(n):
+        size = x.shape[x.axis(dim)]
+        high = views["slice.Tensor"](w, x, dim, 1)
+        low = views["slice.Tensor"](w, x, dim, 0, size - 1)
+        differs = kind_of(x.dtype) == 0
+        x = pointwise["logical_xor" if differs else "sub.Tensor"](w, high, low)
+    return x
+
+
+RULES: dict[str, Rule] = {
+    "_log_softmax": _core_log_softmax,
+    "_softmax": _core_softmax,
+    "all": _of_truth("ReduceMin"),
+    "all.dim": _of_truth("ReduceMin"),
+    "all.dims": _of_truth("ReduceMin"),
+    "amax": _amax,
+    "amin": _amin,
+    "any": _of_truth("ReduceMax"),
+    "any.dim": _of_truth("ReduceMax"),
+    "any.dims": _of_truth("ReduceMax"),
+    "argmax": _argmax,
+    "argmin": _argmin,
+    "cumprod": _cumprod,
+    "cumsum": _cumsum,
+    "diff": _diff,
+    "linalg_vector_norm": _norm,
+    "log_softmax.int": _log_softmax,
+    "logsumexp": _logsumexp,
+    "max": _max_all,
+    "max.dim": _max_dim,
+    "mean": _mean_all,
+    "mean.dim": _mean,
+    "min": _min_all,
+    "min.dim": _min_dim,
+    "norm.ScalarOpt_dim": _norm_dim,
+    "prod": _prod_all,
+    "prod.dim_int": _prod,
+    "softmax.int": _softmax,
+    "std.correction": _std,
+    "std.dim": _std_dim,
+    "sum": _sum_all,
+    "sum.dim_IntList": _sum,
+    "var.correction": _var,
+    "var.dim": _var_dim,
+    "var_mean.correction": _var_mean,
+}

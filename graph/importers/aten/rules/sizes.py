@@ -1,0 +1,69 @@
+"""Rules of numbers that calls decide: sizes and arithmetic with them; and of what an exporter
+asserts about them, which the sizes of a call are compared with anyway.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from .....tir.sizes import AnySize, greatest, least, product_of, quotient
+from ...onnx.node import NotSupported
+from ..rule import Rule
+from ..writer import AtenWriter, Tensor
+
+
+def _sym_size(w: AtenWriter, self: Tensor, dim: int) -> AnySize:
+    return self.shape[self.axis(dim)]
+
+
+def _sym_numel(w: AtenWriter, self: Tensor) -> AnySize:
+    return product_of(self.shape)
+
+
+def _nothing(w: AtenWriter, *positional: object, **named: object) -> None:
+    return None
+
+
+def _of_sizes(function: Callable[[AnySize, AnySize], AnySize]) -> Rule:
+    def rule(w: AtenWriter, a: AnySize, b: AnySize) -> AnySize:
+        return function(a, b)
+
+    return rule
+
+
+def _modulo(a: AnySize, b: AnySize) -> AnySize:
+    return a - quotient(a, b) * b
+
+
+def _item(w: AtenWriter, self: Tensor) -> int | float | bool:
+    known = w.known(self)
+    if known is None:
+        raise NotSupported("its number is decided by data")
+    return known.item()  # type: ignore[no-any-return]  # NumPy's item() has no narrower type
+
+
+RULES: dict[str, Rule] = {
+    "_assert_async.msg": _nothing,
+    "_assert_scalar": _nothing,
+    "_assert_tensor_metadata": _nothing,
+    "_local_scalar_dense": _item,
+    "_operator.add": _of_sizes(operator.add),
+    "_operator.floordiv": _of_sizes(quotient),
+    "_operator.ge": _nothing,
+    "_operator.gt": _nothing,
+    "_operator.le": _nothing,
+    "_operator.lt": _nothing,
+    "_operator.eq": _nothing,
+    "_operator.ne": _nothing,
+    "_operator.and_": _nothing,
+    "_operator.mod": _of_sizes(_modulo),
+    "_operator.mul": _of_sizes(operator.mul),
+    "_operator.sub": _of_sizes(operator.sub),
+    "item": _item,
+    "sym_constrain_range_for_size": _nothing,
+        "sym_numel": _sym_numel,
+    "sym_size.int": _sym_size,
+    "torch.sym_max": _of_sizes(greatest),
+    "torch.sym_min": _of_sizes(least),
+}

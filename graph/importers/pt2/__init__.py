@@ -1,0 +1,1 @@
+"""Archives that torch.export.save writes, read without torch."""
