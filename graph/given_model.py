@@ -10,7 +10,10 @@ from onnx import ModelProto
 from .errors import ModelError
 from .importers.onnx.importer import import_onnx
 from .importers.onnx.symbols import Shapes
+from .importers.pt2.importer import import_pt2
 from .ir.ir import Graph
+
+_ZIP = b"PK\x03\x04"  # what an archive begins with, and no message of protobuf that is a model
 
 
 def imported_graph(
@@ -25,15 +28,24 @@ def imported_graph(
                 code="constants-graph",
             )
         return model
-    if isinstance(model, str | os.PathLike) and os.fspath(model).endswith((".pt2", ".pt")):
-        kind = f"the file '{os.fspath(model)}'"
-    elif isinstance(model, str | os.PathLike | bytes | ModelProto):
+    if is_archive(model):
+        assert isinstance(model, str | os.PathLike | bytes)
+        return import_pt2(model, shapes=shapes, constants=constants)
+    if isinstance(model, str | os.PathLike | bytes | ModelProto):
         return import_onnx(model, shapes=shapes, constants=constants)
-    else:
-        kind = f"a {type(model).__name__}"
     raise ModelError(
-        f"compile: the model is {kind}; expected the path or the bytes of an ONNX file, "
-        "or a ModelProto.",
+        f"compile: the model is a {type(model).__name__}; expected the path or the bytes of an "
+        "ONNX file or of an archive of torch.export, or a ModelProto.",
         code="compile-model",
-        hints=("torch.onnx.export(module, inputs, 'model.onnx') writes such a file.",),
+        hints=("torch.export.save(torch.export.export(module, inputs), 'model.pt2') writes one.",),
     )
+
+
+def is_archive(model: object) -> bool:
+    """Whether a model is an archive of torch.export, by its name or by how its bytes begin."""
+    if isinstance(model, bytes):
+        return model.startswith(_ZIP)
+    if isinstance(model, str | os.PathLike):
+        name = os.fspath(model)
+        return isinstance(name, str) and name.endswith((".pt2", ".pt"))
+    return False

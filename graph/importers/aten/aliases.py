@@ -13,12 +13,48 @@ from .program import Argument, ExportedGraph, ExportedNode, Named, Subgraph
 from .rules.table import RULES, rule_name
 
 # operators whose results may share elements with their first operand
-_VIEWS = frozenset(
-    "dropout_ alias as_strided chunk contiguous detach diagonal expand expand_as "
-    "flatten.using_ints movedim.intlist narrow numpy_T permute reshape select.int slice.Tensor "
-    "split.Tensor split.sizes split_with_sizes squeeze squeeze.dim squeeze.dims t to.device "
-    "to.dtype to.dtype_layout to.other transpose.int unbind.int unflatten.int unfold "
-    "unsqueeze view view.dtype view_as real imag conj expand_copy".split()
+VIEWS = frozenset(
+    {
+        "dropout_",
+        "alias",
+        "as_strided",
+        "chunk",
+        "contiguous",
+        "detach",
+        "diagonal",
+        "expand",
+        "expand_as",
+        "flatten.using_ints",
+        "mT",
+        "movedim.intlist",
+        "narrow",
+        "numpy_T",
+        "permute",
+        "ravel",
+        "reshape",
+        "reshape_as",
+        "select.int",
+        "slice.Tensor",
+        "split.Tensor",
+        "split.sizes",
+        "split_with_sizes",
+        "squeeze",
+        "squeeze.dim",
+        "squeeze.dims",
+        "swapaxes",
+        "t",
+        "to.device",
+        "to.dtype",
+        "to.dtype_layout",
+        "to.other",
+        "transpose.int",
+        "unbind.int",
+        "unflatten.int",
+        "unfold",
+        "unsqueeze",
+        "view",
+        "view_as",
+    }
 )
 
 
@@ -45,7 +81,7 @@ class Aliases:
             outputs = [one for output in node.outputs for one in _listed(output)]
             name = rule_name(node.target)
             source = next(_read(node.arguments.values()), "")
-            if source and (name in _VIEWS or self.pure(name) != name):
+            if source and (name in VIEWS or self.pure(name) != name):
                 root = self._roots.get(source, source)
                 for output in outputs:
                     self._roots[output] = root

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 
-from ....tir.sizes import AnySize, greatest, least, quotient
+from ....tir.sizes import AnySize, greatest, least, product_of, quotient
 
 LONGEST = 4096  # characters of an expression
 _DEEPEST = 32
@@ -21,11 +20,7 @@ class UnknownExpression(Exception):
 def _power(base: AnySize, exponent: AnySize) -> AnySize:
     if not isinstance(exponent, int) or not 0 <= exponent <= 8:
         raise UnknownExpression(f"the power {exponent} of a size")
-    return reduce(lambda a, b: a * b, [base] * exponent, 1)
-
-
-def _quotient(a: AnySize, b: AnySize) -> AnySize:
-    return quotient(a, b)
+    return product_of([base] * exponent)
 
 
 def _remainder(a: AnySize, b: AnySize) -> AnySize:
@@ -33,17 +28,20 @@ def _remainder(a: AnySize, b: AnySize) -> AnySize:
 
 
 def _sum(*values: AnySize) -> AnySize:
-    return reduce(lambda a, b: a + b, values, 0)
+    total: AnySize = 0
+    for value in values:
+        total = total + value
+    return total
 
 
 def _product(*values: AnySize) -> AnySize:
-    return reduce(lambda a, b: a * b, values, 1)
+    return product_of(values)
 
 
 _FUNCTIONS: Mapping[str, tuple[int | None, Callable[..., AnySize]]] = {
     "Add": (None, _sum),
-    "CleanDiv": (2, _quotient),
-    "FloorDiv": (2, _quotient),
+    "CleanDiv": (2, quotient),
+    "FloorDiv": (2, quotient),
     "Max": (None, greatest),
     "Min": (None, least),
     "Mod": (2, _remainder),
@@ -100,6 +98,8 @@ def _value(tree: ast.expr, symbols: Mapping[str, AnySize], depth: int) -> AnySiz
     match tree:
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
             return number
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
+            return -number
         case ast.Attribute(value=ast.Name(id="S"), attr=name) if name in _NUMBERS:
             return _NUMBERS[name]
         case ast.Call():

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from ...assumed_sizes import BATCH, LENGTH, telling_assumed
 from ...errors import ModelError, UnsupportedNode, UnsupportedOperator, UnsupportedPart
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph
-from ...types import Array, Shape, SymbolicSize
+from ...types import Shape, SymbolicSize, type_of
+from ..onnx.given import given_constants
 from ..onnx.graph_reader import TITLE, GraphReader
 from ..onnx.limits import ImportLimits, UnsupportedType, checked_type
 from ..onnx.node import SPELLED, LostRegion, NotSupported
-from ..onnx.symbols import Declared, Shapes, resolve
+from ..onnx.symbols import Declared, Shapes, TensorShapes, resolve
 from ..onnx.tensors import TensorReader
 from .aliases import Aliases, WrittenView
 from .expressions import UnknownExpression, size_from, symbol_of
@@ -37,11 +39,11 @@ from .program import (
     Subgraph,
 )
 from .rules.table import RULES, rule_name
-from .writer import AtenWriter, Tensor, started_reader
+from .writer import AtenValue, AtenWriter, started_reader
 
 _OTHERS = "CONTRIBUTING.md says how tilewright gets another operator."
 _INLINED = "wrap_with_set_grad_enabled", "wrap_with_autocast"
-Value = Tensor | AnySize | float | str | None | Sequence["Value"]
+Value = AtenValue | AnySize | float | str | None | Sequence["Value"]
 
 
 class _Lost(Exception):
@@ -59,10 +61,11 @@ def import_program(
 
     shapes: sizes that it leaves open, by input {"x": (1, 3, 224, 224)} or by the exporter's symbol
     {"s77": (1, 8, 64)}; else the bounds that it recorded, and assumed ones where it has none.
+    constants: the values of inputs, which are none from then on.
     Raises: UnsupportedOperator with every node that we cannot import, ModelError for everything
     else that is wrong.
     """
-    return _Importer(program, limits or ImportLimits()).run(shapes)
+    return _Importer(program, limits or ImportLimits()).run(shapes, constants)
 
 
 @dataclass
@@ -84,10 +87,14 @@ class _Importer:
         self.reader: GraphReader = started_reader(SPELLED, self.tensors, self.builder, reserved)
         self.aliases = Aliases()
 
-    def run(self, shapes: Shapes | None) -> Graph:
+    def run(self, shapes: Shapes | None, constants: Mapping[str, object] | None) -> Graph:
         """The whole program."""
         self._constants()
         declared = self._declared()
+        known = given_constants(declared, constants)
+        for name, array in known.items():
+            self.values[name] = AtenValue(self.builder.constant(name, array), type_of(array))
+        declared = [item for item in declared if item.name not in known]
         resolved = resolve(declared, self._with_ranges(declared, shapes))
         with telling_assumed(dims_in(size for shape in resolved.values() for size in shape)):
             for item in declared:
@@ -109,7 +116,7 @@ class _Importer:
                 continue
             self.tensors.account.store(what, type_)
             own = self.builder.fresh(self.program.buffers.get(name, name))
-            self.values[name] = Tensor(self.builder.constant(own, value), type_)
+            self.values[name] = AtenValue(self.builder.constant(own, value), type_)
 
     def _lose(self, kind: str, name: str, error: UnsupportedType, value: str) -> None:
         self.parts.append(UnsupportedPart(kind, name, f"it {error.reason}"))
@@ -142,9 +149,9 @@ class _Importer:
             )
         return SymbolicSize(symbol)
 
-    def _with_ranges(self, declared: Sequence[Declared], shapes: Shapes | None) -> Shapes | None:
+    def _with_ranges(self, declared: Sequence[Declared], shapes: Shapes | None) -> TensorShapes:
         """What the caller says, and for symbols of which nothing is said, what is recorded."""
-        given = dict(shapes or {})
+        given = dict(cast("TensorShapes", shapes or {}))
         said = {str(d) for item in declared if item.name in given for d in item.dims or ()}
         for item in declared:
             for axis, dim in enumerate(item.dims or ()):
@@ -166,7 +173,7 @@ class _Importer:
         except UnsupportedType as error:
             self._lose("input", item.name, error, item.name)
             return
-        self.values[item.name] = Tensor(self.builder.input(item.name, type_), type_)
+        self.values[item.name] = AtenValue(self.builder.input(item.name, type_), type_)
 
     def _check_ranges(self) -> None:
         """A program says for which sizes it holds."""
@@ -233,9 +240,9 @@ class _Importer:
             return self._inlined(node)
         written = self.aliases.written(node, position)
         rule = RULES.get(self.aliases.pure(name) if written else name)
-        arguments = {key: self._argument(value) for key, value in node.arguments.items()}
         if rule is None:
             raise NotSupported("there is no rule for it", _OTHERS)
+        arguments = {key: self._argument(value) for key, value in node.arguments.items()}
         writer = AtenWriter(node.name, node.target, self.reader, self.tensors)
         try:
             result: Value = rule(writer, **arguments)
@@ -297,13 +304,15 @@ class _Importer:
 
     def _define(self, node: ExportedNode, graph: ExportedGraph, name: str, value: Value) -> None:
         recorded = graph.types.get(name)
-        if recorded is not None and isinstance(value, Tensor):
+        if recorded is not None and isinstance(value, AtenValue):
             self._check_type(node, value, recorded)
         self.values[name] = value
 
-    def _check_type(self, node: ExportedNode, value: Tensor, recorded: RecordedType) -> None:
+    def _check_type(self, node: ExportedNode, value: AtenValue, recorded: RecordedType) -> None:
         """What a rule infers is what the exporter recorded; sizes may be written in another way."""
         fits = value.dtype == recorded.dtype and value.rank == len(recorded.shape)
+        if fits:
+            self._meet(value.shape, recorded)
         wanted = [
             size_from(extent, self.symbols) if isinstance(extent, str) else extent
             for extent in recorded.shape
@@ -318,6 +327,13 @@ class _Importer:
                 f"{recorded.dtype}[{listed}].",
                 code="aten-type",
             )
+
+    def _meet(self, shape: Shape, recorded: RecordedType) -> None:
+        """A symbol that no input has is a size that data decide: the first result says which."""
+        for size, extent in zip(shape, recorded.shape, strict=True):
+            symbol = symbol_of(extent) if isinstance(extent, str) else ""
+            if symbol:
+                self.symbols.setdefault(symbol, size)
 
     def _finished(self) -> Graph:
         if self.failures or self.parts:
@@ -335,7 +351,7 @@ class _Importer:
             )
         outputs = dict[str, str]()
         for name, argument in zip(self.program.outputs, self._outputs(), strict=True):
-            if not isinstance(argument, Tensor):
+            if not isinstance(argument, AtenValue):
                 raise ModelError(
                     f"model: output '{name}' is {argument}, no tensor; expected tensors alone.",
                     code="aten-output",
@@ -368,6 +384,3 @@ def _names(outputs: Iterable[object]) -> Iterable[str]:
 
 def _title(node: ExportedNode) -> str:
     return f"node '{node.name}' ({node.target})"
-
-
-__all__ = ["Array", "import_program"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....tir.sizes import AnySize
-from .writer import Tensor
+from .writer import AtenValue
 
-Result = Tensor | AnySize | None | Sequence["Tensor | None"]
+Result = AtenValue | AnySize | None | Sequence[AtenValue | None]
 Rule = Callable[..., Any]  # a Result

@@ -23,7 +23,7 @@ from .promotion import Number, number_type, promoted_type
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class AtenValue:
     """A tensor of the program: its value in the builder, and its type."""
 
     value: str
@@ -49,7 +49,7 @@ class Tensor:
         return dim % max(1, self.rank)
 
 
-Operand = Tensor | Number | AnySize
+Operand = AtenValue | Number | AnySize
 
 
 class AtenWriter:
@@ -60,21 +60,21 @@ class AtenWriter:
         proto = NodeProto(name=name, op_type=target)
         self._node = NodeReader(proto, 1, reader.builder, tensors, reader, reader.walks)
 
-    def tensor(self, value: str) -> Tensor:
+    def tensor(self, value: str) -> AtenValue:
         """A value of the builder."""
-        return Tensor(value, self.builder.types[value])
+        return AtenValue(value, self.builder.types[value])
 
-    def emit(self, op: Operator, *inputs: Tensor) -> Tensor:
+    def emit(self, op: Operator, *inputs: AtenValue) -> AtenValue:
         """A node of a core operator with one output."""
         return self.tensor(self._node.emit(op, *(one.value for one in inputs)))
 
-    def spell(self, operator: str, *inputs: Tensor | None, **attributes: Attribute) -> Tensor:
+    def spell(self, operator: str, *inputs: AtenValue | None, **attributes: Attribute) -> AtenValue:
         """A node of an operator of ONNX's own; None where an input is left out."""
         return self.spell_all(operator, 1, *inputs, **attributes)[0]
 
     def spell_all(
-        self, operator: str, count: int, *inputs: Tensor | None, **attributes: Attribute
-    ) -> tuple[Tensor, ...]:
+        self, operator: str, count: int, *inputs: AtenValue | None, **attributes: Attribute
+    ) -> tuple[AtenValue, ...]:
         """As `spell`, with the first `count` outputs."""
         values = [one.value if one is not None else "" for one in inputs]
         while values and not values[-1]:
@@ -82,17 +82,17 @@ class AtenWriter:
         made = self._node.spell_all(operator, count, *values, **attributes)
         return tuple(self.tensor(value) for value in made)
 
-    def constant(self, value: Constant) -> Tensor:
+    def constant(self, value: Constant) -> AtenValue:
         """A constant."""
         return self.tensor(self._node.table("constant", value))
 
-    def full(self, value: Number, dtype: str, shape: tuple[int, ...] = ()) -> Tensor:
+    def full(self, value: Number, dtype: str, shape: tuple[int, ...] = ()) -> AtenValue:
         """A constant whose elements are all equal."""
         with np.errstate(over="ignore"):  # what a float16 cannot hold is infinite
             held = np.asarray(value).astype(numpy_type(dtype)).item()
         return self.constant(Splat(held, dtype, shape))
 
-    def sizes(self, values: Sequence[AnySize]) -> Tensor:
+    def sizes(self, values: Sequence[AnySize]) -> AtenValue:
         """A list of sizes as a tensor of int64."""
         name = self.builder.fresh(f"{self._node.proto.name}.sizes")
         array = np.empty(len(values), object)
@@ -100,9 +100,9 @@ class AtenWriter:
         self._node.define_sizes(name, array)
         return self.tensor(name)
 
-    def operand(self, value: Operand, dtype: str = "") -> Tensor:
+    def operand(self, value: Operand, dtype: str = "") -> AtenValue:
         """A tensor, or a number or a size as one without axes; of an element type."""
-        if isinstance(value, Tensor):
+        if isinstance(value, AtenValue):
             return self.cast(value, dtype or value.dtype)
         own = dtype or number_type(value)
         if isinstance(value, bool | int | float):
@@ -117,24 +117,24 @@ class AtenWriter:
             listed[listed.index(-1)] = quotient(total, rest) if rest != 0 else 0
         return tuple(listed)
 
-    def reshape(self, x: Tensor, shape: Sequence[AnySize]) -> Tensor:
+    def reshape(self, x: AtenValue, shape: Sequence[AnySize]) -> AtenValue:
         """The elements in order under another shape, of which one size may be -1."""
         wanted = self.completed(shape, product_of(x.shape))
         return x if wanted == x.shape else self.emit(Reshape(wanted), x)
 
-    def expand(self, x: Tensor, shape: Sequence[AnySize]) -> Tensor:
+    def expand(self, x: AtenValue, shape: Sequence[AnySize]) -> AtenValue:
         """The tensor repeated along axes of size 1, and along new first ones."""
         wanted = tuple(shape)
         return x if wanted == x.shape else self.spell("Expand", x, self.sizes(wanted))
 
-    def filled(self, shape: Sequence[AnySize], value: Operand, dtype: str) -> Tensor:
+    def filled(self, shape: Sequence[AnySize], value: Operand, dtype: str) -> AtenValue:
         """A tensor whose elements are all equal."""
         wanted = tuple(shape)
         if is_closed(wanted) and isinstance(value, bool | int | float):
             return self.full(value, dtype, closed_shape(wanted))
         return self.expand(self.operand(value, dtype), wanted)
 
-    def cut(self, x: Tensor, shape: Shape, but: int | None = None) -> Tensor:
+    def cut(self, x: AtenValue, shape: Shape, but: int | None = None) -> AtenValue:
         """The first elements of each axis, as many as a shape says; all of axis `but`."""
         kept = None if but is None else x.axis(but)
         axes = [a for a in range(x.rank) if a != kept and x.shape[a] != shape[a]]
@@ -143,18 +143,18 @@ class AtenWriter:
         lists = ([0] * len(axes), [shape[a] for a in axes], axes)
         return self.spell("Slice", x, *(self.sizes(one) for one in lists))
 
-    def cast(self, x: Tensor, dtype: str) -> Tensor:
+    def cast(self, x: AtenValue, dtype: str) -> AtenValue:
         """The tensor with another element type; itself where it has that."""
         return x if x.dtype == dtype else self.emit(Cast(dtype), x)
 
-    def promoted(self, *operands: Operand) -> tuple[Tensor, ...]:
+    def promoted(self, *operands: Operand) -> tuple[AtenValue, ...]:
         """Operands, brought to the element type that PyTorch computes in."""
-        types = [one.type for one in operands if isinstance(one, Tensor)]
-        numbers = [one for one in operands if not isinstance(one, Tensor)]
+        types = [one.type for one in operands if isinstance(one, AtenValue)]
+        numbers = [one for one in operands if not isinstance(one, AtenValue)]
         dtype = promoted_type(types, numbers)
         return tuple(self.operand(one, dtype) for one in operands)
 
-    def known(self, x: Tensor) -> Array | None:
+    def known(self, x: AtenValue) -> Array | None:
         """The elements of a constant; None of a tensor that is computed."""
         constant = self.builder.constants.get(x.value)
         return None if constant is None else array_of(constant)
@@ -168,4 +168,3 @@ def started_reader(
     reader = GraphReader(GraphProto(), model, builder)
     builder.reserved = reserved
     return reader
-

@@ -95,7 +95,7 @@ class _Bytes:
 
 def _indexed(name: str, data: memoryview) -> Archive:
     try:
-        with zipfile.ZipFile(_Bytes(data)) as file:  # type: ignore[arg-type]  # reads and seeks
+        with zipfile.ZipFile(_Bytes(data)) as file:
             infos = file.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError) as error:
         raise ModelError(

@@ -10,6 +10,14 @@ from ...errors import ModelError
 
 Json = Mapping[str, object]
 T = TypeVar("T")
+_KINDS: Mapping[type, str] = {
+    bool: "a truth value",
+    dict: "an object",
+    float: "a number",
+    int: "a whole number",
+    list: "a list",
+    str: "a text",
+}
 
 
 def parsed(data: memoryview, name: str) -> Json:
@@ -27,8 +35,8 @@ def checked(value: object, kind: type[T], what: str) -> T:
     """A value that is of a kind. Raises: ModelError."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ModelError(
-            f"model: {what} of the archive is a {type(value).__name__}; expected a "
-            f"{kind.__name__}.",
+            f"model: {what} of the archive is {_KINDS.get(type(value), 'null')}; expected "
+            f"{_KINDS[kind]}.",
             code="pt2-field",
         )
     return value

@@ -99,7 +99,7 @@ def _node(item: object, depth: int) -> ExportedNode:
     arguments = dict[str, Argument]()
     for number, one in enumerate(given):
         name = field(one, "name", str) or f"argument_{number}"
-        arguments[name] = _argument(one["arg"] if "arg" in one else None, depth)
+        arguments[name] = _argument(one.get("arg", None), depth)
     metadata = checked(checked(item, dict, "a node").get("metadata", {}), dict, "'metadata'")
     named = checked(item, dict, "a node").get("name")
     first = next((one if isinstance(one, str) else one[0] for one in outputs if one), target)

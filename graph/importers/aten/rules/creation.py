@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....tir.sizes import AnySize
-from ....ops.functions import Cast
 from ..promotion import DEFAULT_FLOAT, Number, number_type
 from ..rule import Rule
-from ..writer import AtenWriter, Operand, Tensor
+from ..writer import AtenValue, AtenWriter, Operand
 
 
 def _full(
@@ -19,7 +18,7 @@ def _full(
     layout: object = None,
     device: object = None,
     pin_memory: object = None,
-) -> Tensor:
+) -> AtenValue:
     return w.filled(size, fill_value, dtype or number_type(fill_value))
 
 
@@ -32,7 +31,7 @@ def _filled_with(value: int) -> Rule:
         device: object = None,
         pin_memory: object = None,
         memory_format: object = None,
-    ) -> Tensor:
+    ) -> AtenValue:
         return w.filled(size, value, dtype or DEFAULT_FLOAT)
 
     return rule
@@ -41,13 +40,13 @@ def _filled_with(value: int) -> Rule:
 def _new_filled_with(value: int) -> Rule:
     def rule(
         w: AtenWriter,
-        self: Tensor,
+        self: AtenValue,
         size: Sequence[AnySize],
         dtype: str | None = None,
         layout: object = None,
         device: object = None,
         pin_memory: object = None,
-    ) -> Tensor:
+    ) -> AtenValue:
         return w.filled(size, value, dtype or self.dtype)
 
     return rule
@@ -55,27 +54,27 @@ def _new_filled_with(value: int) -> Rule:
 
 def _new_full(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     size: Sequence[AnySize],
     fill_value: Operand,
     dtype: str | None = None,
     layout: object = None,
     device: object = None,
     pin_memory: object = None,
-) -> Tensor:
+) -> AtenValue:
     return w.filled(size, fill_value, dtype or self.dtype)
 
 
 def _like(value: int) -> Rule:
     def rule(
         w: AtenWriter,
-        self: Tensor,
+        self: AtenValue,
         dtype: str | None = None,
         layout: object = None,
         device: object = None,
         pin_memory: object = None,
         memory_format: object = None,
-    ) -> Tensor:
+    ) -> AtenValue:
         return w.filled(self.shape, value, dtype or self.dtype)
 
     return rule
@@ -83,14 +82,14 @@ def _like(value: int) -> Rule:
 
 def _full_like(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     fill_value: Operand,
     dtype: str | None = None,
     layout: object = None,
     device: object = None,
     pin_memory: object = None,
     memory_format: object = None,
-) -> Tensor:
+) -> AtenValue:
     return w.filled(self.shape, fill_value, dtype or self.dtype)
 
 
@@ -101,7 +100,7 @@ def _scalar_tensor(
     layout: object = None,
     device: object = None,
     pin_memory: object = None,
-) -> Tensor:
+) -> AtenValue:
     return w.operand(s, dtype or DEFAULT_FLOAT)
 
 
@@ -112,7 +111,7 @@ def _arange(
     layout: object = None,
     device: object = None,
     pin_memory: object = None,
-) -> Tensor:
+) -> AtenValue:
     return _numbers(w, 0, end, 1, dtype)
 
 
@@ -124,7 +123,7 @@ def _arange_start(
     layout: object = None,
     device: object = None,
     pin_memory: object = None,
-) -> Tensor:
+) -> AtenValue:
     return _numbers(w, start, end, 1, dtype)
 
 
@@ -137,7 +136,7 @@ def _arange_step(
     layout: object = None,
     device: object = None,
     pin_memory: object = None,
-) -> Tensor:
+) -> AtenValue:
     return _numbers(w, start, end, step, dtype)
 
 
@@ -147,7 +146,7 @@ def _numbers(
     end: AnySize | float,
     step: AnySize | float,
     dtype: str | None,
-) -> Tensor:
+) -> AtenValue:
     """start, start + step, ... below end."""
     bounds = (start, end, step)
     is_real = any(isinstance(one, float) for one in bounds)
@@ -163,7 +162,7 @@ def _eye(
     layout: object = None,
     device: object = None,
     pin_memory: object = None,
-) -> Tensor:
+) -> AtenValue:
     ones = w.filled((n, n), 1, dtype or DEFAULT_FLOAT)
     return w.spell("EyeLike", ones)
 
@@ -177,7 +176,7 @@ def _linspace(
     layout: object = None,
     device: object = None,
     pin_memory: object = None,
-) -> Tensor:
+) -> AtenValue:
     import numpy as np
 
     return w.cast(w.constant(np.linspace(start, end, steps, dtype=np.float32)), dtype or "float32")
@@ -185,43 +184,43 @@ def _linspace(
 
 def _to_copy(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     dtype: str | None = None,
     layout: object = None,
     device: object = None,
     pin_memory: object = None,
     non_blocking: bool = False,
     memory_format: object = None,
-) -> Tensor:
+) -> AtenValue:
     return w.cast(self, dtype or self.dtype)
 
 
 def _to_dtype(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     dtype: str,
     non_blocking: bool = False,
     copy: bool = False,
     memory_format: object = None,
-) -> Tensor:
+) -> AtenValue:
     return w.cast(self, dtype)
 
 
 def _to_device(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     device: object,
     dtype: str,
     non_blocking: bool = False,
     copy: bool = False,
     memory_format: object = None,
-) -> Tensor:
+) -> AtenValue:
     return w.cast(self, dtype)
 
 
 def _to_layout(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     dtype: str | None = None,
     layout: object = None,
     device: object = None,
@@ -229,22 +228,22 @@ def _to_layout(
     non_blocking: bool = False,
     copy: bool = False,
     memory_format: object = None,
-) -> Tensor:
+) -> AtenValue:
     return w.cast(self, dtype or self.dtype)
 
 
 def _to_other(
     w: AtenWriter,
-    self: Tensor,
-    other: Tensor,
+    self: AtenValue,
+    other: AtenValue,
     non_blocking: bool = False,
     copy: bool = False,
     memory_format: object = None,
-) -> Tensor:
+) -> AtenValue:
     return w.cast(self, other.dtype)
 
 
-def _type_as(w: AtenWriter, self: Tensor, other: Tensor) -> Tensor:
+def _type_as(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
     return w.cast(self, other.dtype)
 
 

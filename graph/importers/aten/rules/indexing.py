@@ -4,39 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .....tir.sizes import AnySize, closed, product_of
+from .....tir.sizes import AnySize, closed
+from ....ops.arithmetic import Mul
 from ....ops.movement import Concat, Transpose
 from ...onnx.node import NotSupported
 from ..promotion import Number
 from ..rule import Rule
-from ..writer import AtenWriter, Operand, Tensor
+from ..writer import AtenValue, AtenWriter, Operand
 
 
 def _embedding(
     w: AtenWriter,
-    weight: Tensor,
-    indices: Tensor,
+    weight: AtenValue,
+    indices: AtenValue,
     padding_idx: int = -1,
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
-) -> Tensor:
+) -> AtenValue:
     return w.spell("Gather", weight, indices, axis=0)
 
 
 def _gather(
-    w: AtenWriter, self: Tensor, dim: int, index: Tensor, sparse_grad: bool = False
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, dim: int, index: AtenValue, sparse_grad: bool = False
+) -> AtenValue:
     if not self.rank:
         return self
     return w.spell("GatherElements", w.cut(self, index.shape, dim), index, axis=self.axis(dim))
 
 
-def _index_select(w: AtenWriter, self: Tensor, dim: int, index: Tensor) -> Tensor:
+def _index_select(w: AtenWriter, self: AtenValue, dim: int, index: AtenValue) -> AtenValue:
     rows = index if index.rank else w.reshape(index, (1,))
     return w.spell("Gather", self, rows, axis=self.axis(dim))
 
 
-def _index(w: AtenWriter, self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+def _index(w: AtenWriter, self: AtenValue, indices: Sequence[AtenValue | None]) -> AtenValue:
     """NumPy's advanced indexing: indices broadcast together; where axes between them have none,
     what they choose comes first.
     """
@@ -65,7 +66,7 @@ def _index(w: AtenWriter, self: Tensor, indices: Sequence[Tensor | None]) -> Ten
     return w.emit(Transpose(back), made)
 
 
-def _together(w: AtenWriter, indices: Sequence[Tensor]) -> Tensor:
+def _together(w: AtenWriter, indices: Sequence[AtenValue]) -> AtenValue:
     """Indices of several axes, those of an element beside each other."""
     rank = max(one.rank for one in indices)
     shape = list[AnySize]()
@@ -78,11 +79,11 @@ def _together(w: AtenWriter, indices: Sequence[Tensor]) -> Tensor:
 
 def _index_put(
     w: AtenWriter,
-    self: Tensor,
-    indices: Sequence[Tensor | None],
-    values: Tensor,
+    self: AtenValue,
+    indices: Sequence[AtenValue | None],
+    values: AtenValue,
     accumulate: bool = False,
-) -> Tensor:
+) -> AtenValue:
     axes = [axis for axis, one in enumerate(indices) if one is not None]
     given = [one for one in indices if one is not None]
     if any(one.dtype in ("bool", "uint8") for one in given):
@@ -94,35 +95,37 @@ def _index_put(
     places = _together(w, given)
     shape = (*places.shape[:-1], *self.shape[len(axes) :])
     updates = w.expand(w.cast(values, self.dtype), shape)
-    return w.spell(
-        "ScatterND", self, places, updates, reduction="add" if accumulate else "none"
-    )
+    return w.spell("ScatterND", self, places, updates, reduction="add" if accumulate else "none")
 
 
-def _scatter(w: AtenWriter, self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+def _scatter(
+    w: AtenWriter, self: AtenValue, dim: int, index: AtenValue, src: AtenValue
+) -> AtenValue:
     return _scattered(w, self, dim, index, src, "none")
 
 
 def _scatter_value(
-    w: AtenWriter, self: Tensor, dim: int, index: Tensor, value: Operand
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, dim: int, index: AtenValue, value: Operand
+) -> AtenValue:
     number = w.operand(value, self.dtype)
     return _scattered(w, self, dim, index, w.expand(number, index.shape), "none")
 
 
-def _scatter_add(w: AtenWriter, self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+def _scatter_add(
+    w: AtenWriter, self: AtenValue, dim: int, index: AtenValue, src: AtenValue
+) -> AtenValue:
     return _scattered(w, self, dim, index, src, "add")
 
 
 def _scatter_reduce(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     dim: int,
-    index: Tensor,
-    src: Tensor,
+    index: AtenValue,
+    src: AtenValue,
     reduce: str,
     include_self: bool = True,
-) -> Tensor:
+) -> AtenValue:
     kinds = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
     if reduce not in kinds or not include_self:
         raise NotSupported(f"reduce is '{reduce}' with include_self={include_self}")
@@ -130,8 +133,8 @@ def _scatter_reduce(
 
 
 def _scattered(
-    w: AtenWriter, x: Tensor, dim: int, index: Tensor, source: Tensor, kind: str
-) -> Tensor:
+    w: AtenWriter, x: AtenValue, dim: int, index: AtenValue, source: AtenValue, kind: str
+) -> AtenValue:
     updates = w.cut(w.cast(source, x.dtype), index.shape)
     axis = x.axis(dim)
     return w.spell("ScatterElements", x, index, updates, axis=axis, reduction=kind)
@@ -139,13 +142,13 @@ def _scattered(
 
 def _slice_scatter(
     w: AtenWriter,
-    self: Tensor,
-    src: Tensor,
+    self: AtenValue,
+    src: AtenValue,
     dim: int = 0,
     start: AnySize | None = None,
     end: AnySize | None = None,
     step: int = 1,
-) -> Tensor:
+) -> AtenValue:
     """Another tensor in place of a slice."""
     from .views import LAST
     from .views import RULES as views
@@ -166,13 +169,13 @@ def _slice_scatter(
         w.cast(src, self.dtype),
         views["slice.Tensor"](w, self, dim, last),
     ]
-    made: Tensor = views["cat"](w, [x for x in parts if x.shape[axis] != 0], dim)
+    made: AtenValue = views["cat"](w, [x for x in parts if x.shape[axis] != 0], dim)
     return made
 
 
 def _select_scatter(
-    w: AtenWriter, self: Tensor, src: Tensor, dim: int, index: AnySize
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, src: AtenValue, dim: int, index: AnySize
+) -> AtenValue:
     axis = self.axis(dim)
     place = index + self.shape[axis] if isinstance(index, int) and index < 0 else index
     wide = w.reshape(src, (*self.shape[:axis], 1, *self.shape[axis + 1 :]))
@@ -181,12 +184,12 @@ def _select_scatter(
 
 def _topk(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     k: AnySize,
     dim: int = -1,
     largest: bool = True,
     sorted: bool = True,
-) -> Sequence[Tensor]:
+) -> Sequence[AtenValue]:
     count = w.sizes((k,))
     return w.spell_all(
         "TopK", 2, self, count, axis=self.axis(dim), largest=int(largest), sorted=int(sorted)
@@ -194,40 +197,40 @@ def _topk(
 
 
 def _sort(
-    w: AtenWriter, self: Tensor, dim: int = -1, descending: bool = False
-) -> Sequence[Tensor]:
+    w: AtenWriter, self: AtenValue, dim: int = -1, descending: bool = False
+) -> Sequence[AtenValue]:
     return _topk(w, self, self.shape[self.axis(dim)], dim, descending)
 
 
 def _stable_sort(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     stable: bool | None = None,
     dim: int = -1,
     descending: bool = False,
-) -> Sequence[Tensor]:
+) -> Sequence[AtenValue]:
     return _sort(w, self, dim, descending)
 
 
-def _argsort(w: AtenWriter, self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
+def _argsort(w: AtenWriter, self: AtenValue, dim: int = -1, descending: bool = False) -> AtenValue:
     return _sort(w, self, dim, descending)[1]
 
 
 def _triangle(upper: int) -> Rule:
-    def rule(w: AtenWriter, self: Tensor, diagonal: int = 0) -> Tensor:
+    def rule(w: AtenWriter, self: AtenValue, diagonal: int = 0) -> AtenValue:
         return w.spell("Trilu", self, w.operand(diagonal), upper=upper)
 
     return rule
 
 
-def _one_hot(w: AtenWriter, self: Tensor, num_classes: int = -1) -> Tensor:
+def _one_hot(w: AtenWriter, self: AtenValue, num_classes: int = -1) -> AtenValue:
     if num_classes < 0:
         raise NotSupported("data decide how many classes there are")
     values = w.sizes((0, 1))
     return w.spell("OneHot", self, w.operand(num_classes), values, axis=-1)
 
 
-def _unfold(w: AtenWriter, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+def _unfold(w: AtenWriter, self: AtenValue, dimension: int, size: int, step: int) -> AtenValue:
     """Windows of an axis; each becomes a last axis."""
     import numpy as np
 
@@ -240,8 +243,8 @@ def _unfold(w: AtenWriter, self: Tensor, dimension: int, size: int, step: int) -
 
 
 def _diagonal(
-    w: AtenWriter, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> AtenValue:
     import numpy as np
 
     a, b = self.axis(dim1), self.axis(dim2)
@@ -254,14 +257,40 @@ def _diagonal(
     return w.emit(Transpose((*range(1, made.rank), 0)), made)
 
 
+def _nonzero(w: AtenWriter, self: AtenValue) -> AtenValue:
+    """Places, a row for each; data decide how many."""
+    return w.emit(Transpose((1, 0)), w.spell("NonZero", self))
+
+
+def _index_add(
+    w: AtenWriter, self: AtenValue, dim: int, index: AtenValue, source: AtenValue, alpha: Number = 1
+) -> AtenValue:
+    axis = self.axis(dim)
+    shape = [1] * self.rank
+    shape[axis] = -1
+    places = w.expand(w.reshape(index, shape), source.shape)
+    scaled = source if alpha == 1 else w.emit(Mul(), source, w.full(alpha, source.dtype))
+    return _scattered(w, self, axis, places, scaled, "add")
+
+
+def _take_along_dim(
+    w: AtenWriter, self: AtenValue, indices: AtenValue, dim: int | None = None
+) -> AtenValue:
+    if dim is None:
+        raise NotSupported("it takes from all axes together")
+    return _gather(w, self, dim, indices)
+
+
 RULES: dict[str, Rule] = {
     "argsort": _argsort,
     "diagonal": _diagonal,
     "embedding": _embedding,
     "gather": _gather,
     "index.Tensor": _index,
+    "index_add": _index_add,
     "index_put": _index_put,
     "index_select": _index_select,
+    "nonzero": _nonzero,
     "one_hot": _one_hot,
     "scatter.src": _scatter,
     "scatter.value": _scatter_value,
@@ -271,6 +300,7 @@ RULES: dict[str, Rule] = {
     "slice_scatter": _slice_scatter,
     "sort": _sort,
     "sort.stable": _stable_sort,
+    "take_along_dim": _take_along_dim,
     "topk": _topk,
     "tril": _triangle(0),
     "triu": _triangle(1),

@@ -6,32 +6,31 @@ import math
 
 from ml_dtypes import finfo
 
-from ....ops import activation, angles, arithmetic, functions, hyperbolic, logic
+from ....ops import angles, arithmetic, functions, hyperbolic, logic
 from ....ops.base import Operator
 from ....types import numpy_type
-from ...onnx.node import NotSupported
 from ..promotion import Number, as_float
 from ..rule import Rule
-from ..writer import AtenWriter, Operand, Tensor
+from ..writer import AtenValue, AtenWriter, Operand
 
 
-def _float(w: AtenWriter, x: Tensor) -> Tensor:
+def _float(w: AtenWriter, x: AtenValue) -> AtenValue:
     return w.cast(x, as_float(x.dtype))
 
 
-def _of_floats(op: Operator) -> Rule:
+def of_floats(op: Operator) -> Rule:
     """A function of real numbers: of integers it is one of float32."""
 
-    def rule(w: AtenWriter, self: Tensor) -> Tensor:
+    def rule(w: AtenWriter, self: AtenValue) -> AtenValue:
         return w.emit(op, _float(w, self))
 
     return rule
 
 
-def _of_numbers(op: Operator) -> Rule:
+def of_numbers(op: Operator) -> Rule:
     """A function that keeps the element type."""
 
-    def rule(w: AtenWriter, self: Tensor) -> Tensor:
+    def rule(w: AtenWriter, self: AtenValue) -> AtenValue:
         return w.emit(op, self)
 
     return rule
@@ -40,7 +39,7 @@ def _of_numbers(op: Operator) -> Rule:
 def _rounding(op: Operator) -> Rule:
     """A function that leaves integers as they are."""
 
-    def rule(w: AtenWriter, self: Tensor) -> Tensor:
+    def rule(w: AtenWriter, self: AtenValue) -> AtenValue:
         return w.emit(op, self) if self.type.is_float else self
 
     return rule
@@ -49,26 +48,26 @@ def _rounding(op: Operator) -> Rule:
 def _pair(op: Operator, *, swapped: bool = False) -> Rule:
     """An operator of two operands, which are brought to one type."""
 
-    def rule(w: AtenWriter, self: Operand, other: Operand) -> Tensor:
+    def rule(w: AtenWriter, self: Operand, other: Operand) -> AtenValue:
         a, b = w.promoted(self, other)
         return w.emit(op, b, a) if swapped else w.emit(op, a, b)
 
     return rule
 
 
-def _add(w: AtenWriter, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+def _add(w: AtenWriter, self: Operand, other: Operand, alpha: Number = 1) -> AtenValue:
     return _sum(w, arithmetic.Add(), self, other, alpha)
 
 
-def _sub(w: AtenWriter, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+def _sub(w: AtenWriter, self: Operand, other: Operand, alpha: Number = 1) -> AtenValue:
     return _sum(w, arithmetic.Sub(), self, other, alpha)
 
 
-def _rsub(w: AtenWriter, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+def _rsub(w: AtenWriter, self: Operand, other: Operand, alpha: Number = 1) -> AtenValue:
     return _sum(w, arithmetic.Sub(), other, self, alpha)
 
 
-def _sum(w: AtenWriter, op: Operator, a: Operand, b: Operand, alpha: Number) -> Tensor:
+def _sum(w: AtenWriter, op: Operator, a: Operand, b: Operand, alpha: Number) -> AtenValue:
     left, right = w.promoted(a, b)
     if left.dtype == "bool":
         return w.emit(logic.Or(), left, right)
@@ -77,14 +76,14 @@ def _sum(w: AtenWriter, op: Operator, a: Operand, b: Operand, alpha: Number) -> 
     return w.emit(op, left, right)
 
 
-def _mul(w: AtenWriter, self: Operand, other: Operand) -> Tensor:
+def _mul(w: AtenWriter, self: Operand, other: Operand) -> AtenValue:
     a, b = w.promoted(self, other)
     return w.emit(logic.And() if a.dtype == "bool" else arithmetic.Mul(), a, b)
 
 
 def _div(
     w: AtenWriter, self: Operand, other: Operand, rounding_mode: str | None = None
-) -> Tensor:
+) -> AtenValue:
     a, b = w.promoted(self, other)
     if rounding_mode is None:
         return w.emit(arithmetic.Div(), _float(w, a), _float(w, b))
@@ -94,7 +93,7 @@ def _div(
     return _trunc(w, quotient)
 
 
-def _floor_divide(w: AtenWriter, self: Operand, other: Operand) -> Tensor:
+def _floor_divide(w: AtenWriter, self: Operand, other: Operand) -> AtenValue:
     a, b = w.promoted(self, other)
     if a.type.is_float:
         return w.emit(functions.Floor(), w.emit(arithmetic.Div(), a, b))
@@ -102,7 +101,7 @@ def _floor_divide(w: AtenWriter, self: Operand, other: Operand) -> Tensor:
     return w.emit(arithmetic.Div(), w.emit(arithmetic.Sub(), a, left), b)
 
 
-def _trunc(w: AtenWriter, self: Tensor) -> Tensor:
+def _trunc(w: AtenWriter, self: AtenValue) -> AtenValue:
     if not self.type.is_float:
         return self
     low = w.emit(functions.Floor(), self)
@@ -110,7 +109,7 @@ def _trunc(w: AtenWriter, self: Tensor) -> Tensor:
     return w.emit(logic.Where(), negative, w.emit(functions.Ceil(), self), low)
 
 
-def _remainder(w: AtenWriter, self: Operand, other: Operand) -> Tensor:
+def _remainder(w: AtenWriter, self: Operand, other: Operand) -> AtenValue:
     """With the sign of the divisor."""
     a, b = w.promoted(self, other)
     if not a.type.is_float:
@@ -119,57 +118,55 @@ def _remainder(w: AtenWriter, self: Operand, other: Operand) -> Tensor:
     return w.emit(arithmetic.Sub(), a, w.emit(arithmetic.Mul(), whole, b))
 
 
-def _fmod(w: AtenWriter, self: Operand, other: Operand) -> Tensor:
+def _fmod(w: AtenWriter, self: Operand, other: Operand) -> AtenValue:
     """With the sign of the dividend."""
     a, b = w.promoted(self, other)
     return w.spell("Mod", a, b, fmod=1)
 
 
-def _pow(w: AtenWriter, self: Operand, exponent: Operand) -> Tensor:
+def _pow(w: AtenWriter, self: Operand, exponent: Operand) -> AtenValue:
     return w.spell("Pow", *w.promoted(self, exponent))
 
 
-def _neg(w: AtenWriter, self: Tensor) -> Tensor:
+def _neg(w: AtenWriter, self: AtenValue) -> AtenValue:
     return w.spell("Neg", self)
 
 
-def _rsqrt(w: AtenWriter, self: Tensor) -> Tensor:
+def _rsqrt(w: AtenWriter, self: AtenValue) -> AtenValue:
     return _reciprocal(w, w.emit(functions.Sqrt(), _float(w, self)))
 
 
-def _reciprocal(w: AtenWriter, self: Tensor) -> Tensor:
+def _reciprocal(w: AtenWriter, self: AtenValue) -> AtenValue:
     x = _float(w, self)
     return w.emit(arithmetic.Div(), w.full(1, x.dtype), x)
 
 
-def _square(w: AtenWriter, self: Tensor) -> Tensor:
+def _square(w: AtenWriter, self: AtenValue) -> AtenValue:
     return w.emit(arithmetic.Mul(), self, self)
 
 
 def _log_over(base: float) -> Rule:
-    def rule(w: AtenWriter, self: Tensor) -> Tensor:
+    def rule(w: AtenWriter, self: AtenValue) -> AtenValue:
         x = w.emit(functions.Log(), _float(w, self))
         return w.emit(arithmetic.Mul(), x, w.full(1 / math.log(base), x.dtype))
 
     return rule
 
 
-def _log1p(w: AtenWriter, self: Tensor) -> Tensor:
+def _log1p(w: AtenWriter, self: AtenValue) -> AtenValue:
     """The logarithm of 1 + x, exact where x is small: u = 1 + x, log(u) * x / (u - 1) (Kahan)."""
     x = _float(w, self)
     one = w.full(1, x.dtype)
     u = w.emit(arithmetic.Add(), x, one)
     rest = w.emit(arithmetic.Sub(), u, one)
-    scaled = w.emit(
-        arithmetic.Div(), w.emit(arithmetic.Mul(), w.emit(functions.Log(), u), x), rest
-    )
+    scaled = w.emit(arithmetic.Div(), w.emit(arithmetic.Mul(), w.emit(functions.Log(), u), x), rest)
     same = w.emit(logic.Equal(), rest, w.full(0, x.dtype))
     endless = w.emit(logic.IsInf(), x)
     kept = w.emit(logic.Or(), same, endless)
     return w.emit(logic.Where(), kept, x, scaled)
 
 
-def _expm1(w: AtenWriter, self: Tensor) -> Tensor:
+def _expm1(w: AtenWriter, self: AtenValue) -> AtenValue:
     """exp(x) - 1, exact where x is small: 2 sinh(x/2) exp(x/2)."""
     x = _float(w, self)
     half = w.emit(arithmetic.Mul(), x, w.full(0.5, x.dtype))
@@ -182,18 +179,14 @@ def _expm1(w: AtenWriter, self: Tensor) -> Tensor:
     return w.emit(logic.Where(), far, plain, small)
 
 
-def _exp2(w: AtenWriter, self: Tensor) -> Tensor:
+def _exp2(w: AtenWriter, self: AtenValue) -> AtenValue:
     x = _float(w, self)
     return w.emit(arithmetic.Pow(), w.full(2, x.dtype), x)
 
 
-def _relu6(w: AtenWriter, self: Tensor) -> Tensor:
-    return _clamp(w, self, 0, 6)
-
-
-def _clamp(
-    w: AtenWriter, self: Tensor, min: Operand | None = None, max: Operand | None = None
-) -> Tensor:
+def clamp(
+    w: AtenWriter, self: AtenValue, min: Operand | None = None, max: Operand | None = None
+) -> AtenValue:
     given = [one for one in (min, max) if one is not None]
     x, *bounds = w.promoted(self, *given)
     low = bounds.pop(0) if min is not None else None
@@ -204,144 +197,81 @@ def _clamp(
     return x if high is None else w.emit(arithmetic.Min(), x, high)
 
 
-def _clamp_min(w: AtenWriter, self: Tensor, min: Operand) -> Tensor:
-    return _clamp(w, self, min)
+def _clamp_min(w: AtenWriter, self: AtenValue, min: Operand) -> AtenValue:
+    return clamp(w, self, min)
 
 
-def _clamp_max(w: AtenWriter, self: Tensor, max: Operand) -> Tensor:
-    return _clamp(w, self, None, max)
-
-
-def _hardtanh(
-    w: AtenWriter, self: Tensor, min_val: Number = -1, max_val: Number = 1
-) -> Tensor:
-    return _clamp(w, self, min_val, max_val)
-
-
-def _gelu(w: AtenWriter, self: Tensor, approximate: str = "none") -> Tensor:
-    return w.emit(activation.Gelu(approximate == "tanh"), self)
-
-
-def _silu(w: AtenWriter, self: Tensor) -> Tensor:
-    return w.emit(arithmetic.Mul(), self, w.emit(activation.Sigmoid(), self))
-
-
-def _mish(w: AtenWriter, self: Tensor) -> Tensor:
-    scale = w.emit(functions.Tanh(), w.emit(activation.Softplus(), self))
-    return w.emit(arithmetic.Mul(), self, scale)
-
-
-def _softplus(
-    w: AtenWriter, self: Tensor, beta: Number = 1, threshold: Number = 20
-) -> Tensor:
-    """The logarithm of 1 + exp(beta x), over beta; x itself where beta x is above the threshold."""
-    x = self if beta == 1 else w.emit(arithmetic.Mul(), self, w.full(beta, self.dtype))
-    soft = w.emit(activation.Softplus(), x)
-    if beta != 1:
-        soft = w.emit(arithmetic.Mul(), soft, w.full(1 / beta, self.dtype))
-    above = w.emit(logic.Less(), w.full(threshold, x.dtype), x)
-    return w.emit(logic.Where(), above, self, soft)
-
-
-def _elu(
-    w: AtenWriter, self: Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1
-) -> Tensor:
-    if input_scale != 1:
-        raise NotSupported(f"input_scale is {input_scale}; only 1 is known")
-    made = w.emit(activation.Elu(float(alpha)), self)
-    return made if scale == 1 else w.emit(arithmetic.Mul(), made, w.full(scale, made.dtype))
-
-
-def _leaky_relu(w: AtenWriter, self: Tensor, negative_slope: Number = 0.01) -> Tensor:
-    return w.emit(activation.LeakyRelu(float(negative_slope)), self)
-
-
-def _hardsigmoid(w: AtenWriter, self: Tensor) -> Tensor:
-    return w.emit(activation.HardSigmoid(1 / 6, 0.5), self)
-
-
-def _hardswish(w: AtenWriter, self: Tensor) -> Tensor:
-    return w.spell("HardSwish", self)
-
-
-def _prelu(w: AtenWriter, self: Tensor, weight: Tensor) -> Tensor:
-    if self.rank > 2 and weight.rank == 1:
-        weight = w.reshape(weight, (*weight.shape, *(1,) * (self.rank - 2)))
-    return w.spell("PRelu", self, weight)
-
-
-def _glu(w: AtenWriter, self: Tensor, dim: int = -1) -> Tensor:
-    a, b = w.spell_all("Split", 2, self, axis=dim, num_outputs=2)
-    return w.emit(arithmetic.Mul(), a, w.emit(activation.Sigmoid(), b))
+def _clamp_max(w: AtenWriter, self: AtenValue, max: Operand) -> AtenValue:
+    return clamp(w, self, None, max)
 
 
 def _logical(op: Operator) -> Rule:
-    def rule(w: AtenWriter, self: Tensor, other: Tensor) -> Tensor:
+    def rule(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
         return w.emit(op, _truth(w, self), _truth(w, other))
 
     return rule
 
 
-def _truth(w: AtenWriter, x: Tensor) -> Tensor:
+def _truth(w: AtenWriter, x: AtenValue) -> AtenValue:
     return w.cast(x, "bool")
 
 
-def _logical_not(w: AtenWriter, self: Tensor) -> Tensor:
+def _logical_not(w: AtenWriter, self: AtenValue) -> AtenValue:
     return w.emit(logic.Not(), _truth(w, self))
 
 
-def _logical_xor(w: AtenWriter, self: Tensor, other: Tensor) -> Tensor:
+def _logical_xor(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
     return w.spell("Xor", _truth(w, self), _truth(w, other))
 
 
-def _ne(w: AtenWriter, self: Operand, other: Operand) -> Tensor:
+def _ne(w: AtenWriter, self: Operand, other: Operand) -> AtenValue:
     return w.emit(logic.Not(), w.emit(logic.Equal(), *w.promoted(self, other)))
 
 
 def _bits(of_truth: str, of_integers: str) -> Rule:
     """An operator of bits, which of truth values is a logical one."""
 
-    def rule(w: AtenWriter, self: Operand, other: Operand) -> Tensor:
+    def rule(w: AtenWriter, self: Operand, other: Operand) -> AtenValue:
         a, b = w.promoted(self, other)
         return w.spell(of_truth if a.dtype == "bool" else of_integers, a, b)
 
     return rule
 
 
-def _bitwise_not(w: AtenWriter, self: Tensor) -> Tensor:
+def _bitwise_not(w: AtenWriter, self: AtenValue) -> AtenValue:
     return w.spell("Not" if self.dtype == "bool" else "BitwiseNot", self)
 
 
-def _where(w: AtenWriter, condition: Tensor, self: Operand, other: Operand) -> Tensor:
+def _where(w: AtenWriter, condition: AtenValue, self: Operand, other: Operand) -> AtenValue:
     return w.emit(logic.Where(), _truth(w, condition), *w.promoted(self, other))
 
 
-def _masked_fill(w: AtenWriter, self: Tensor, mask: Tensor, value: Operand) -> Tensor:
+def _masked_fill(w: AtenWriter, self: AtenValue, mask: AtenValue, value: Operand) -> AtenValue:
     return w.emit(logic.Where(), mask, w.operand(value, self.dtype), self)
 
 
-def _isnan(w: AtenWriter, self: Tensor) -> Tensor:
+def _isnan(w: AtenWriter, self: AtenValue) -> AtenValue:
     return w.emit(logic.IsNaN(), _float(w, self))
 
 
-def _isinf(w: AtenWriter, self: Tensor) -> Tensor:
+def _isinf(w: AtenWriter, self: AtenValue) -> AtenValue:
     return w.emit(logic.IsInf(), _float(w, self))
 
 
-def _isfinite(w: AtenWriter, self: Tensor) -> Tensor:
+def _isfinite(w: AtenWriter, self: AtenValue) -> AtenValue:
     return w.emit(logic.Not(), w.emit(logic.Or(), _isnan(w, self), _isinf(w, self)))
 
 
 def _nan_to_num(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     nan: float | None = None,
     posinf: float | None = None,
     neginf: float | None = None,
-) -> Tensor:
+) -> AtenValue:
     if not self.type.is_float:
         return self
-    most = float(finfo(numpy_type(self.dtype)).max)
+    most = float(finfo(numpy_type(self.dtype)).max)  # type: ignore[no-untyped-call]
     x = w.emit(logic.Where(), w.emit(logic.IsNaN(), self), w.full(nan or 0.0, self.dtype), self)
     for positive, value in ((True, posinf), (False, neginf)):
         found = w.emit(logic.IsInf(positive, not positive), x)
@@ -350,33 +280,69 @@ def _nan_to_num(
     return x
 
 
-def _sign(w: AtenWriter, self: Tensor) -> Tensor:
+def _sign(w: AtenWriter, self: AtenValue) -> AtenValue:
     return self if self.dtype == "bool" else w.emit(functions.Sign(), self)
 
 
-def _atan2(w: AtenWriter, self: Tensor, other: Tensor) -> Tensor:
+def _atan2(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
     """By the angle of y / x and the quadrant."""
     y, x = (_float(w, one) for one in w.promoted(self, other))
     angle = w.emit(angles.Atan(), w.emit(arithmetic.Div(), y, x))
     zero, pi = w.full(0, x.dtype), w.full(math.pi, x.dtype)
-    turn = w.emit(
-        logic.Where(), w.emit(logic.Less(), y, zero), w.spell("Neg", pi), pi
-    )
+    turn = w.emit(logic.Where(), w.emit(logic.Less(), y, zero), w.spell("Neg", pi), pi)
     left = w.emit(logic.Less(), x, zero)
     return w.emit(logic.Where(), left, w.emit(arithmetic.Add(), angle, turn), angle)
 
 
+def _lerp(w: AtenWriter, self: AtenValue, end: AtenValue, weight: Operand) -> AtenValue:
+    a, b = w.promoted(self, end)
+    share = w.operand(weight, a.dtype)
+    return w.emit(
+        arithmetic.Add(), a, w.emit(arithmetic.Mul(), share, w.emit(arithmetic.Sub(), b, a))
+    )
+
+
+def _addcmul(
+    w: AtenWriter, self: AtenValue, tensor1: AtenValue, tensor2: AtenValue, value: Number = 1
+) -> AtenValue:
+    return _sum(w, arithmetic.Add(), self, _mul(w, tensor1, tensor2), value)
+
+
+def _addcdiv(
+    w: AtenWriter, self: AtenValue, tensor1: AtenValue, tensor2: AtenValue, value: Number = 1
+) -> AtenValue:
+    return _sum(w, arithmetic.Add(), self, _div(w, tensor1, tensor2), value)
+
+
+def _logit(w: AtenWriter, self: AtenValue, eps: float | None = None) -> AtenValue:
+    x = _float(w, self)
+    if eps is not None:
+        x = clamp(w, x, eps, 1 - eps)
+    rest = w.emit(arithmetic.Sub(), w.full(1, x.dtype), x)
+    return w.emit(functions.Log(), w.emit(arithmetic.Div(), x, rest))
+
+
+def _fill(w: AtenWriter, self: AtenValue, value: Operand) -> AtenValue:
+    return w.filled(self.shape, value, self.dtype)
+
+
+def _copy(w: AtenWriter, self: AtenValue, src: AtenValue, non_blocking: bool = False) -> AtenValue:
+    return w.expand(w.cast(src, self.dtype), self.shape)
+
+
 RULES: dict[str, Rule] = {
-    "abs": _of_numbers(functions.Abs()),
-    "acos": _of_floats(angles.Acos()),
-    "acosh": _of_floats(hyperbolic.Acosh()),
+    "abs": of_numbers(functions.Abs()),
+    "acos": of_floats(angles.Acos()),
+    "acosh": of_floats(hyperbolic.Acosh()),
     "add.Tensor": _add,
     "add.Scalar": _add,
-    "asin": _of_floats(angles.Asin()),
-    "asinh": _of_floats(hyperbolic.Asinh()),
-    "atan": _of_floats(angles.Atan()),
+    "addcdiv": _addcdiv,
+    "addcmul": _addcmul,
+    "asin": of_floats(angles.Asin()),
+    "asinh": of_floats(hyperbolic.Asinh()),
+    "atan": of_floats(angles.Atan()),
     "atan2": _atan2,
-    "atanh": _of_floats(hyperbolic.Atanh()),
+    "atanh": of_floats(hyperbolic.Atanh()),
     "bitwise_and.Scalar": _bits("And", "BitwiseAnd"),
     "bitwise_and.Tensor": _bits("And", "BitwiseAnd"),
     "__and__.Scalar": _bits("And", "BitwiseAnd"),
@@ -390,23 +356,24 @@ RULES: dict[str, Rule] = {
     "bitwise_xor.Tensor": _bits("Xor", "BitwiseXor"),
     "__xor__.Tensor": _bits("Xor", "BitwiseXor"),
     "ceil": _rounding(functions.Ceil()),
-    "clamp": _clamp,
-    "clamp.Tensor": _clamp,
+    "clamp": clamp,
+    "clamp.Tensor": clamp,
     "clamp_max": _clamp_max,
     "clamp_min": _clamp_min,
-    "cos": _of_floats(angles.Cos()),
-    "cosh": _of_floats(hyperbolic.Cosh()),
+    "copy": _copy,
+    "cos": of_floats(angles.Cos()),
+    "cosh": of_floats(hyperbolic.Cosh()),
     "div.Scalar": _div,
     "div.Scalar_mode": _div,
     "div.Tensor": _div,
     "div.Tensor_mode": _div,
-    "elu": _elu,
     "eq.Scalar": _pair(logic.Equal()),
     "eq.Tensor": _pair(logic.Equal()),
-    "erf": _of_floats(functions.Erf()),
-    "exp": _of_floats(functions.Exp()),
+    "erf": of_floats(functions.Erf()),
+    "exp": of_floats(functions.Exp()),
     "exp2": _exp2,
     "expm1": _expm1,
+    "fill.Scalar": _fill,
     "floor": _rounding(functions.Floor()),
     "floor_divide": _floor_divide,
     "floor_divide.Scalar": _floor_divide,
@@ -414,20 +381,16 @@ RULES: dict[str, Rule] = {
     "fmod.Tensor": _fmod,
     "ge.Scalar": _pair(logic.LessOrEqual(), swapped=True),
     "ge.Tensor": _pair(logic.LessOrEqual(), swapped=True),
-    "gelu": _gelu,
-    "glu": _glu,
     "gt.Scalar": _pair(logic.Less(), swapped=True),
     "gt.Tensor": _pair(logic.Less(), swapped=True),
-    "hardsigmoid": _hardsigmoid,
-    "hardswish": _hardswish,
-    "hardtanh": _hardtanh,
     "isfinite": _isfinite,
     "isinf": _isinf,
     "isnan": _isnan,
     "le.Scalar": _pair(logic.LessOrEqual()),
     "le.Tensor": _pair(logic.LessOrEqual()),
-    "leaky_relu": _leaky_relu,
-    "log": _of_floats(functions.Log()),
+    "lerp.Scalar": _lerp,
+    "lerp.Tensor": _lerp,
+    "log": of_floats(functions.Log()),
     "log10": _log_over(10),
     "log1p": _log1p,
     "log2": _log_over(2),
@@ -435,6 +398,7 @@ RULES: dict[str, Rule] = {
     "logical_not": _logical_not,
     "logical_or": _logical(logic.Or()),
     "logical_xor": _logical_xor,
+    "logit": _logit,
     "lt.Scalar": _pair(logic.Less()),
     "lt.Tensor": _pair(logic.Less()),
     "masked_fill.Scalar": _masked_fill,
@@ -443,7 +407,6 @@ RULES: dict[str, Rule] = {
     "maximum": _pair(arithmetic.Max()),
     "min.other": _pair(arithmetic.Min()),
     "minimum": _pair(arithmetic.Min()),
-    "mish": _mish,
     "mul.Scalar": _mul,
     "mul.Tensor": _mul,
     "nan_to_num": _nan_to_num,
@@ -453,10 +416,7 @@ RULES: dict[str, Rule] = {
     "pow.Scalar": _pow,
     "pow.Tensor_Scalar": _pow,
     "pow.Tensor_Tensor": _pow,
-    "prelu": _prelu,
     "reciprocal": _reciprocal,
-    "relu": _of_numbers(activation.Relu()),
-    "relu6": _relu6,
     "remainder.Scalar": _remainder,
     "remainder.Tensor": _remainder,
     "round": _rounding(functions.Round()),
@@ -464,18 +424,15 @@ RULES: dict[str, Rule] = {
     "rsub.Scalar": _rsub,
     "rsub.Tensor": _rsub,
     "sgn": _sign,
-    "sigmoid": _of_floats(activation.Sigmoid()),
     "sign": _sign,
-    "silu": _silu,
-    "sin": _of_floats(angles.Sin()),
-    "sinh": _of_floats(hyperbolic.Sinh()),
-    "softplus": _softplus,
-    "sqrt": _of_floats(functions.Sqrt()),
+    "sin": of_floats(angles.Sin()),
+    "sinh": of_floats(hyperbolic.Sinh()),
+    "sqrt": of_floats(functions.Sqrt()),
     "square": _square,
     "sub.Scalar": _sub,
     "sub.Tensor": _sub,
-    "tan": _of_floats(angles.Tan()),
-    "tanh": _of_floats(functions.Tanh()),
+    "tan": of_floats(angles.Tan()),
+    "tanh": of_floats(functions.Tanh()),
     "trunc": _trunc,
     "where.Scalar": _where,
     "where.ScalarOther": _where,

@@ -13,75 +13,77 @@ from ....ops.movement import Transpose
 from ....ops.softmax import Softmax
 from ..promotion import Number
 from ..rule import Rule
-from ..writer import AtenWriter, Tensor
+from ..writer import AtenValue, AtenWriter
 from .views import _t as transposed
 
 
-def _matmul(w: AtenWriter, self: Tensor, other: Tensor) -> Tensor:
+def _matmul(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
     return w.spell("MatMul", self, other)
 
 
-def _mm(w: AtenWriter, self: Tensor, mat2: Tensor) -> Tensor:
+def _mm(w: AtenWriter, self: AtenValue, mat2: AtenValue) -> AtenValue:
     return w.emit(MatMul(), self, mat2)
 
 
-def _mv(w: AtenWriter, self: Tensor, vec: Tensor) -> Tensor:
+def _mv(w: AtenWriter, self: AtenValue, vec: AtenValue) -> AtenValue:
     return w.spell("MatMul", self, vec)
 
 
-def _dot(w: AtenWriter, self: Tensor, tensor: Tensor) -> Tensor:
+def _dot(w: AtenWriter, self: AtenValue, tensor: AtenValue) -> AtenValue:
     return w.spell("MatMul", self, tensor)
 
 
-def _linear(w: AtenWriter, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def _linear(
+    w: AtenWriter, input: AtenValue, weight: AtenValue, bias: AtenValue | None = None
+) -> AtenValue:
     made = w.spell("MatMul", input, transposed(w, weight))
     return made if bias is None else w.emit(Add(), made, bias)
 
 
 def _addmm(
     w: AtenWriter,
-    self: Tensor,
-    mat1: Tensor,
-    mat2: Tensor,
+    self: AtenValue,
+    mat1: AtenValue,
+    mat2: AtenValue,
     beta: Number = 1,
     alpha: Number = 1,
-) -> Tensor:
+) -> AtenValue:
     made = _scaled(w, w.emit(MatMul(), mat1, mat2), alpha)
     return made if beta == 0 else w.emit(Add(), made, _scaled(w, self, beta))
 
 
 def _baddbmm(
     w: AtenWriter,
-    self: Tensor,
-    batch1: Tensor,
-    batch2: Tensor,
+    self: AtenValue,
+    batch1: AtenValue,
+    batch2: AtenValue,
     beta: Number = 1,
     alpha: Number = 1,
-) -> Tensor:
+) -> AtenValue:
     return _addmm(w, self, batch1, batch2, beta, alpha)
 
 
-def _scaled(w: AtenWriter, x: Tensor, factor: Number) -> Tensor:
+def _scaled(w: AtenWriter, x: AtenValue, factor: Number) -> AtenValue:
     return x if factor == 1 else w.emit(Mul(), x, w.full(factor, x.dtype))
 
 
 def _einsum(
-    w: AtenWriter, equation: str, tensors: Sequence[Tensor], path: object = None
-) -> Tensor:
+    w: AtenWriter, equation: str, tensors: Sequence[AtenValue], path: object = None
+) -> AtenValue:
     return w.spell("Einsum", *tensors, equation=equation)
 
 
 def _attention(
     w: AtenWriter,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
+    query: AtenValue,
+    key: AtenValue,
+    value: AtenValue,
+    attn_mask: AtenValue | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> Tensor:
+) -> AtenValue:
     """Spelled out, so that a pass that recognises attention takes its heads, too."""
     factor = 1 / math.sqrt(closed(query.shape[-1])) if scale is None else scale
     if enable_gqa:
@@ -98,13 +100,11 @@ def _attention(
         attn_mask = w.emit(Where(), attn_mask, all_, none)
     weights = w.emit(Softmax((scores.rank - 1,)), w.emit(Add(), scores, attn_mask))
     if not is_causal:  # a row that sees nothing is zero
-        weights = w.emit(
-            Where(), w.emit(IsNaN(), weights), w.full(0, weights.dtype), weights
-        )
+        weights = w.emit(Where(), w.emit(IsNaN(), weights), w.full(0, weights.dtype), weights)
     return w.emit(MatMul(), weights, value)
 
 
-def _for_heads(w: AtenWriter, x: Tensor, query: Tensor) -> Tensor:
+def _for_heads(w: AtenWriter, x: AtenValue, query: AtenValue) -> AtenValue:
     """Keys that groups of heads share, for each head."""
     heads, own = closed(query.shape[-3]), closed(x.shape[-3])
     before, behind = x.shape[:-2], x.shape[-2:]

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from .....tir.sizes import AnySize, product_of
 from ....ops import reduction
-from ....ops.arithmetic import Add, Div, Mul, Sub
-from ....ops.functions import Abs, Exp, Log, Sqrt
+from ....ops.arithmetic import Div, Max, Mul, Sub
+from ....ops.functions import Abs, Sqrt
 from ....ops.softmax import Softmax
 from ...onnx.node import NotSupported
 from ..promotion import Number, as_float, kind_of
 from ..rule import Rule
-from ..writer import AtenWriter, Tensor
+from ..writer import AtenValue, AtenWriter
 
 Dims = Sequence[int] | int | None
 
 
-def _axes(x: Tensor, dim: Dims) -> tuple[int, ...]:
+def _axes(x: AtenValue, dim: Dims) -> tuple[int, ...]:
     """No dim, or an empty list, means all axes."""
     dims = (dim,) if isinstance(dim, int) else dim
     if not x.rank:
@@ -25,87 +25,95 @@ def _axes(x: Tensor, dim: Dims) -> tuple[int, ...]:
     return tuple(sorted({x.axis(one) for one in dims})) if dims else tuple(range(x.rank))
 
 
-def _total(x: Tensor) -> str:
+def _total(x: AtenValue) -> str:
     """The type of a sum or product."""
     return x.dtype if x.type.is_float else "int64"
 
 
 def _sum(
-    w: AtenWriter, self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: str | None = None
-) -> Tensor:
+    w: AtenWriter,
+    self: AtenValue,
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: str | None = None,
+) -> AtenValue:
     x = w.cast(self, dtype or _total(self))
     return w.emit(reduction.ReduceSum(_axes(x, dim), keepdim), x) if x.rank else x
 
 
-def _sum_all(w: AtenWriter, self: Tensor, dtype: str | None = None) -> Tensor:
+def _sum_all(w: AtenWriter, self: AtenValue, dtype: str | None = None) -> AtenValue:
     return _sum(w, self, None, False, dtype)
 
 
 def _mean(
-    w: AtenWriter, self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: str | None = None
-) -> Tensor:
+    w: AtenWriter,
+    self: AtenValue,
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: str | None = None,
+) -> AtenValue:
     x = w.cast(self, dtype or self.dtype)
     return w.emit(reduction.ReduceMean(_axes(x, dim), keepdim), x) if x.rank else x
 
 
-def _mean_all(w: AtenWriter, self: Tensor, dtype: str | None = None) -> Tensor:
+def _mean_all(w: AtenWriter, self: AtenValue, dtype: str | None = None) -> AtenValue:
     return _mean(w, self, None, False, dtype)
 
 
 def _prod(
-    w: AtenWriter, self: Tensor, dim: int, keepdim: bool = False, dtype: str | None = None
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, dim: int, keepdim: bool = False, dtype: str | None = None
+) -> AtenValue:
     x = w.cast(self, dtype or _total(self))
     return w.emit(reduction.ReduceProd(_axes(x, dim), keepdim), x) if x.rank else x
 
 
-def _prod_all(w: AtenWriter, self: Tensor, dtype: str | None = None) -> Tensor:
+def _prod_all(w: AtenWriter, self: AtenValue, dtype: str | None = None) -> AtenValue:
     x = w.cast(self, dtype or _total(self))
     return w.emit(reduction.ReduceProd(_axes(x, None), False), x) if x.rank else x
 
 
-def _amax(w: AtenWriter, self: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
+def _amax(w: AtenWriter, self: AtenValue, dim: Dims = (), keepdim: bool = False) -> AtenValue:
     return w.emit(reduction.ReduceMax(_axes(self, dim), keepdim), self) if self.rank else self
 
 
-def _amin(w: AtenWriter, self: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
+def _amin(w: AtenWriter, self: AtenValue, dim: Dims = (), keepdim: bool = False) -> AtenValue:
     return w.emit(reduction.ReduceMin(_axes(self, dim), keepdim), self) if self.rank else self
 
 
-def _max_all(w: AtenWriter, self: Tensor) -> Tensor:
+def _max_all(w: AtenWriter, self: AtenValue) -> AtenValue:
     return _amax(w, self)
 
 
-def _min_all(w: AtenWriter, self: Tensor) -> Tensor:
+def _min_all(w: AtenWriter, self: AtenValue) -> AtenValue:
     return _amin(w, self)
 
 
-def _best(w: AtenWriter, operator: str, x: Tensor, dim: int, keepdim: bool) -> Tensor:
+def _best(w: AtenWriter, operator: str, x: AtenValue, dim: int, keepdim: bool) -> AtenValue:
     """The position of the first best element; it counts as best where it is no number."""
     return w.spell(operator, x, axis=x.axis(dim), keepdims=int(keepdim))
 
 
-def _max_dim(w: AtenWriter, self: Tensor, dim: int, keepdim: bool = False) -> list[Tensor]:
+def _max_dim(w: AtenWriter, self: AtenValue, dim: int, keepdim: bool = False) -> list[AtenValue]:
     return [_amax(w, self, dim, keepdim), _best(w, "ArgMax", self, dim, keepdim)]
 
 
-def _min_dim(w: AtenWriter, self: Tensor, dim: int, keepdim: bool = False) -> list[Tensor]:
+def _min_dim(w: AtenWriter, self: AtenValue, dim: int, keepdim: bool = False) -> list[AtenValue]:
     return [_amin(w, self, dim, keepdim), _best(w, "ArgMin", self, dim, keepdim)]
 
 
 def _argmax(
-    w: AtenWriter, self: Tensor, dim: int | None = None, keepdim: bool = False
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, dim: int | None = None, keepdim: bool = False
+) -> AtenValue:
     return _place(w, "ArgMax", self, dim, keepdim)
 
 
 def _argmin(
-    w: AtenWriter, self: Tensor, dim: int | None = None, keepdim: bool = False
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, dim: int | None = None, keepdim: bool = False
+) -> AtenValue:
     return _place(w, "ArgMin", self, dim, keepdim)
 
 
-def _place(w: AtenWriter, operator: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+def _place(w: AtenWriter, operator: str, x: AtenValue, dim: int | None, keepdim: bool) -> AtenValue:
     if dim is not None:
         return _best(w, operator, x, dim, keepdim)
     found = _best(w, operator, w.reshape(x, (product_of(x.shape),)), 0, False)
@@ -115,7 +123,7 @@ def _place(w: AtenWriter, operator: str, x: Tensor, dim: int | None, keepdim: bo
 def _of_truth(operator: str) -> Rule:
     """Whether any or all of some truth values hold: the largest, the least."""
 
-    def rule(w: AtenWriter, self: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    def rule(w: AtenWriter, self: AtenValue, dim: Dims = None, keepdim: bool = False) -> AtenValue:
         x, axes = w.cast(self, "bool"), _axes(self, dim)
         return w.spell(operator, x, w.sizes(axes), keepdims=int(keepdim)) if axes else x
 
@@ -123,8 +131,8 @@ def _of_truth(operator: str) -> Rule:
 
 
 def _squares(
-    w: AtenWriter, x: Tensor, dim: Dims, keepdim: bool, correction: Number | None
-) -> tuple[Tensor, Tensor]:
+    w: AtenWriter, x: AtenValue, dim: Dims, keepdim: bool, correction: Number | None
+) -> tuple[AtenValue, AtenValue]:
     """The variance, and the mean."""
     axes = _axes(x, dim)
     mean = w.emit(reduction.ReduceMean(axes, True), x)
@@ -141,54 +149,54 @@ def _squares(
 
 def _var(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     dim: Dims = None,
     correction: Number | None = None,
     keepdim: bool = False,
-) -> Tensor:
+) -> AtenValue:
     return _squares(w, self, dim, keepdim, correction)[0]
 
 
 def _var_dim(
-    w: AtenWriter, self: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, dim: Dims, unbiased: bool = True, keepdim: bool = False
+) -> AtenValue:
     return _squares(w, self, dim, keepdim, int(unbiased))[0]
 
 
 def _std(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     dim: Dims = None,
     correction: Number | None = None,
     keepdim: bool = False,
-) -> Tensor:
+) -> AtenValue:
     return w.emit(Sqrt(), _var(w, self, dim, correction, keepdim))
 
 
 def _std_dim(
-    w: AtenWriter, self: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, dim: Dims, unbiased: bool = True, keepdim: bool = False
+) -> AtenValue:
     return w.emit(Sqrt(), _var_dim(w, self, dim, unbiased, keepdim))
 
 
 def _var_mean(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     dim: Dims = None,
     correction: Number | None = None,
     keepdim: bool = False,
-) -> list[Tensor]:
+) -> list[AtenValue]:
     return list(_squares(w, self, dim, keepdim, correction))
 
 
 def _norm(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     ord: Number = 2,
     dim: Dims = None,
     keepdim: bool = False,
     dtype: str | None = None,
-) -> Tensor:
+) -> AtenValue:
     x = w.cast(self, dtype or self.dtype)
     axes = _axes(x, dim)
     size = w.emit(Abs(), x)
@@ -202,53 +210,53 @@ def _norm(
 
 
 def _norm_dim(
-    w: AtenWriter, self: Tensor, p: Number | None, dim: Dims, keepdim: bool = False
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, p: Number | None, dim: Dims, keepdim: bool = False
+) -> AtenValue:
     return _norm(w, self, 2 if p is None else p, dim, keepdim)
 
 
-def _logsumexp(w: AtenWriter, self: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
+def _logsumexp(w: AtenWriter, self: AtenValue, dim: Dims, keepdim: bool = False) -> AtenValue:
     x = w.cast(self, as_float(self.dtype))
     axes = w.sizes(_axes(x, dim))
     return w.spell("ReduceLogSumExp", x, axes, keepdims=int(keepdim))
 
 
-def _softmax(w: AtenWriter, self: Tensor, dim: int, dtype: str | None = None) -> Tensor:
+def _softmax(w: AtenWriter, self: AtenValue, dim: int, dtype: str | None = None) -> AtenValue:
     x = w.cast(self, dtype or self.dtype)
     return w.emit(Softmax((x.axis(dim),)), x)
 
 
-def _core_softmax(w: AtenWriter, self: Tensor, dim: int, half_to_float: bool) -> Tensor:
+def _core_softmax(w: AtenWriter, self: AtenValue, dim: int, half_to_float: bool) -> AtenValue:
     return _softmax(w, self, dim, "float32" if half_to_float else None)
 
 
-def _log_softmax(w: AtenWriter, self: Tensor, dim: int, dtype: str | None = None) -> Tensor:
+def _log_softmax(w: AtenWriter, self: AtenValue, dim: int, dtype: str | None = None) -> AtenValue:
     x = w.cast(self, dtype or self.dtype)
     return w.spell("LogSoftmax", x, axis=x.axis(dim))
 
 
-def _core_log_softmax(w: AtenWriter, self: Tensor, dim: int, half_to_float: bool) -> Tensor:
+def _core_log_softmax(w: AtenWriter, self: AtenValue, dim: int, half_to_float: bool) -> AtenValue:
     return _log_softmax(w, self, dim, "float32" if half_to_float else None)
 
 
-def _cumsum(w: AtenWriter, self: Tensor, dim: int, dtype: str | None = None) -> Tensor:
+def _cumsum(w: AtenWriter, self: AtenValue, dim: int, dtype: str | None = None) -> AtenValue:
     x = w.cast(self, dtype or _total(self))
     return w.spell("CumSum", x, w.operand(x.axis(dim))) if x.rank else x
 
 
-def _cumprod(w: AtenWriter, self: Tensor, dim: int, dtype: str | None = None) -> Tensor:
+def _cumprod(w: AtenWriter, self: AtenValue, dim: int, dtype: str | None = None) -> AtenValue:
     x = w.cast(self, dtype or _total(self))
     return w.spell("CumProd", x, w.operand(x.axis(dim))) if x.rank else x
 
 
 def _diff(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     n: int = 1,
     dim: int = -1,
-    prepend: Tensor | None = None,
-    append: Tensor | None = None,
-) -> Tensor:
+    prepend: AtenValue | None = None,
+    append: AtenValue | None = None,
+) -> AtenValue:
     """The difference of neighbours, n times; of truth values whether they differ."""
     from .pointwise import RULES as pointwise
     from .views import RULES as views
@@ -264,7 +272,39 @@ def _diff(
     return x
 
 
+def _aminmax(
+    w: AtenWriter, self: AtenValue, dim: int | None = None, keepdim: bool = False
+) -> list[AtenValue]:
+    return [_amin(w, self, dim, keepdim), _amax(w, self, dim, keepdim)]
+
+
+def _count_nonzero(w: AtenWriter, self: AtenValue, dim: Sequence[int]) -> AtenValue:
+    return _sum(w, w.cast(self, "bool"), dim)
+
+
+def _norm_all(w: AtenWriter, self: AtenValue, p: Number = 2) -> AtenValue:
+    return _norm(w, self, p)
+
+
+def _cosine(
+    w: AtenWriter, x1: AtenValue, x2: AtenValue, dim: int = 1, eps: float = 1e-8
+) -> AtenValue:
+    lengths = [w.emit(Max(), _norm(w, x, 2, dim, True), w.full(eps, x.dtype)) for x in (x1, x2)]
+    a, b = (w.emit(Div(), x, size) for x, size in zip((x1, x2), lengths, strict=True))
+    return _sum(w, w.emit(Mul(), a, b), dim)
+
+
+def _distances(
+    w: AtenWriter, x1: AtenValue, x2: AtenValue, p: Number, compute_mode: int | None
+) -> AtenValue:
+    """Between all rows of two matrices."""
+    rows = w.reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1]))
+    columns = w.reshape(x2, (*x2.shape[:-2], 1, *x2.shape[-2:]))
+    return _norm(w, w.emit(Sub(), rows, columns), p, -1)
+
+
 RULES: dict[str, Rule] = {
+    "_cdist_forward": _distances,
     "_log_softmax": _core_log_softmax,
     "_softmax": _core_softmax,
     "all": _of_truth("ReduceMin"),
@@ -272,11 +312,14 @@ RULES: dict[str, Rule] = {
     "all.dims": _of_truth("ReduceMin"),
     "amax": _amax,
     "amin": _amin,
+    "aminmax": _aminmax,
     "any": _of_truth("ReduceMax"),
     "any.dim": _of_truth("ReduceMax"),
     "any.dims": _of_truth("ReduceMax"),
     "argmax": _argmax,
     "argmin": _argmin,
+    "cosine_similarity": _cosine,
+    "count_nonzero.dim_IntList": _count_nonzero,
     "cumprod": _cumprod,
     "cumsum": _cumsum,
     "diff": _diff,
@@ -289,6 +332,7 @@ RULES: dict[str, Rule] = {
     "mean.dim": _mean,
     "min": _min_all,
     "min.dim": _min_dim,
+    "norm.Scalar": _norm_all,
     "norm.ScalarOpt_dim": _norm_dim,
     "prod": _prod_all,
     "prod.dim_int": _prod,

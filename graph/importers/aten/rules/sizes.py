@@ -10,14 +10,14 @@ from collections.abc import Callable
 from .....tir.sizes import AnySize, greatest, least, product_of, quotient
 from ...onnx.node import NotSupported
 from ..rule import Rule
-from ..writer import AtenWriter, Tensor
+from ..writer import AtenValue, AtenWriter
 
 
-def _sym_size(w: AtenWriter, self: Tensor, dim: int) -> AnySize:
+def _sym_size(w: AtenWriter, self: AtenValue, dim: int) -> AnySize:
     return self.shape[self.axis(dim)]
 
 
-def _sym_numel(w: AtenWriter, self: Tensor) -> AnySize:
+def _sym_numel(w: AtenWriter, self: AtenValue) -> AnySize:
     return product_of(self.shape)
 
 
@@ -36,7 +36,7 @@ def _modulo(a: AnySize, b: AnySize) -> AnySize:
     return a - quotient(a, b) * b
 
 
-def _item(w: AtenWriter, self: Tensor) -> int | float | bool:
+def _item(w: AtenWriter, self: AtenValue) -> int | float | bool:
     known = w.known(self)
     if known is None:
         raise NotSupported("its number is decided by data")
@@ -62,7 +62,7 @@ RULES: dict[str, Rule] = {
     "_operator.sub": _of_sizes(operator.sub),
     "item": _item,
     "sym_constrain_range_for_size": _nothing,
-        "sym_numel": _sym_numel,
+    "sym_numel": _sym_numel,
     "sym_size.int": _sym_size,
     "torch.sym_max": _of_sizes(greatest),
     "torch.sym_min": _of_sizes(least),

@@ -3,43 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from .....tir.sizes import AnySize, product_of, quotient
-from ....ops.movement import Concat, Reshape, Transpose
+from ....ops.movement import Concat, Transpose
 from ...onnx.node import NotSupported
 from ..rule import Rule
-from ..writer import AtenWriter, Tensor
+from ..writer import AtenValue, AtenWriter
 
 LAST = (1 << 63) - 1  # what an exporter writes for the end of an axis
 
 
-def _same(w: AtenWriter, self: Tensor) -> Tensor:
+def _same(w: AtenWriter, self: AtenValue) -> AtenValue:
     return self
 
 
-def _clone(w: AtenWriter, self: Tensor, memory_format: int | None = None) -> Tensor:
+def _clone(w: AtenWriter, self: AtenValue, memory_format: int | None = None) -> AtenValue:
     return self
 
 
-def _dropout(w: AtenWriter, input: Tensor, p: float, train: bool) -> Tensor:
+def _dropout(w: AtenWriter, input: AtenValue, p: float, train: bool) -> AtenValue:
     if train and p > 0:
         raise NotSupported("it drops elements as in training", "model.eval() before the export.")
     return input
 
 
-def _dropout_of(w: AtenWriter, self: Tensor, p: float, train: bool) -> Tensor:
+def _dropout_of(w: AtenWriter, self: AtenValue, p: float, train: bool) -> AtenValue:
     return _dropout(w, self, p, train)
 
 
-def _view(w: AtenWriter, self: Tensor, size: Sequence[AnySize]) -> Tensor:
+def _view(w: AtenWriter, self: AtenValue, size: Sequence[AnySize]) -> AtenValue:
     return w.reshape(self, size)
 
 
-def _reshape(w: AtenWriter, self: Tensor, shape: Sequence[AnySize]) -> Tensor:
+def _reshape(w: AtenWriter, self: AtenValue, shape: Sequence[AnySize]) -> AtenValue:
     return w.reshape(self, shape)
 
 
-def _flatten(w: AtenWriter, self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+def _flatten(w: AtenWriter, self: AtenValue, start_dim: int = 0, end_dim: int = -1) -> AtenValue:
     if not self.rank:
         return w.reshape(self, (1,))
     first, last = self.axis(start_dim), self.axis(end_dim)
@@ -47,13 +48,13 @@ def _flatten(w: AtenWriter, self: Tensor, start_dim: int = 0, end_dim: int = -1)
     return w.reshape(self, (*self.shape[:first], joined, *self.shape[last + 1 :]))
 
 
-def _unflatten(w: AtenWriter, self: Tensor, dim: int, sizes: Sequence[AnySize]) -> Tensor:
+def _unflatten(w: AtenWriter, self: AtenValue, dim: int, sizes: Sequence[AnySize]) -> AtenValue:
     axis = self.axis(dim)
     parts = w.completed(sizes, self.shape[axis])
     return w.reshape(self, (*self.shape[:axis], *parts, *self.shape[axis + 1 :]))
 
 
-def _squeeze(w: AtenWriter, self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+def _squeeze(w: AtenWriter, self: AtenValue, dim: int | Sequence[int] | None = None) -> AtenValue:
     """An axis whose size calls decide stays."""
     dims = range(self.rank) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
     gone = {self.axis(one) for one in dims}
@@ -61,17 +62,17 @@ def _squeeze(w: AtenWriter, self: Tensor, dim: int | Sequence[int] | None = None
     return w.reshape(self, kept)
 
 
-def _unsqueeze(w: AtenWriter, self: Tensor, dim: int) -> Tensor:
+def _unsqueeze(w: AtenWriter, self: AtenValue, dim: int) -> AtenValue:
     axis = dim % (self.rank + 1)
     return w.reshape(self, (*self.shape[:axis], 1, *self.shape[axis:]))
 
 
-def _permute(w: AtenWriter, self: Tensor, dims: Sequence[int]) -> Tensor:
+def _permute(w: AtenWriter, self: AtenValue, dims: Sequence[int]) -> AtenValue:
     axes = tuple(self.axis(dim) for dim in dims)
     return self if axes == tuple(range(self.rank)) else w.emit(Transpose(axes), self)
 
 
-def _transpose(w: AtenWriter, self: Tensor, dim0: int, dim1: int) -> Tensor:
+def _transpose(w: AtenWriter, self: AtenValue, dim0: int, dim1: int) -> AtenValue:
     a, b = self.axis(dim0), self.axis(dim1)
     axes = list(range(self.rank))
     if self.rank:
@@ -79,64 +80,64 @@ def _transpose(w: AtenWriter, self: Tensor, dim0: int, dim1: int) -> Tensor:
     return _permute(w, self, axes)
 
 
-def _t(w: AtenWriter, self: Tensor) -> Tensor:
+def _t(w: AtenWriter, self: AtenValue) -> AtenValue:
     return _permute(w, self, tuple(reversed(range(self.rank))))
 
 
 def _movedim(
-    w: AtenWriter, self: Tensor, source: Sequence[int], destination: Sequence[int]
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, source: Sequence[int], destination: Sequence[int]
+) -> AtenValue:
     places = {self.axis(d): self.axis(s) for s, d in zip(source, destination, strict=True)}
     rest = iter(axis for axis in range(self.rank) if axis not in places.values())
     return _permute(w, self, [places[n] if n in places else next(rest) for n in range(self.rank)])
 
 
 def _expand(
-    w: AtenWriter, self: Tensor, size: Sequence[AnySize], implicit: bool = False
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, size: Sequence[AnySize], implicit: bool = False
+) -> AtenValue:
     before = (*(1,) * (len(size) - self.rank), *self.shape)
     shape = [own if new == -1 else new for own, new in zip(before, size, strict=True)]
     return w.expand(self, shape)
 
 
-def _expand_as(w: AtenWriter, self: Tensor, other: Tensor) -> Tensor:
+def _expand_as(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
     return w.expand(self, other.shape)
 
 
-def _select(w: AtenWriter, self: Tensor, dim: int, index: AnySize) -> Tensor:
+def _select(w: AtenWriter, self: AtenValue, dim: int, index: AnySize) -> AtenValue:
     return w.spell("Gather", self, w.operand(index), axis=self.axis(dim))
 
 
 def _slice(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     dim: int = 0,
     start: AnySize | None = None,
     end: AnySize | None = None,
     step: int = 1,
-) -> Tensor:
+) -> AtenValue:
     axis, first = self.axis(dim), 0 if start is None else start
     size = self.shape[axis]
-    if first == 0 and step == 1 and (end is None or end == LAST or end == size):
+    if first == 0 and step == 1 and (end is None or end in (LAST, size)):
         return self
     last = LAST if end is None else end
     bounds = (w.sizes((one,)) for one in (first, last, axis, step))
     return w.spell("Slice", self, *bounds)
 
 
-def _narrow(w: AtenWriter, self: Tensor, dim: int, start: AnySize, length: AnySize) -> Tensor:
+def _narrow(w: AtenWriter, self: AtenValue, dim: int, start: AnySize, length: AnySize) -> AtenValue:
     return _slice(w, self, dim, start, start + length)
 
 
-def _parts(w: AtenWriter, x: Tensor, sizes: Sequence[AnySize], dim: int) -> list[Tensor]:
-    made, start = list[Tensor](), 0
+def _parts(w: AtenWriter, x: AtenValue, sizes: Sequence[AnySize], dim: int) -> list[AtenValue]:
+    made, start = list[AtenValue](), cast(AnySize, 0)
     for size in sizes:
         made.append(_narrow(w, x, dim, start, size))
         start = start + size
     return made
 
 
-def _split(w: AtenWriter, self: Tensor, split_size: AnySize, dim: int = 0) -> list[Tensor]:
+def _split(w: AtenWriter, self: AtenValue, split_size: AnySize, dim: int = 0) -> list[AtenValue]:
     whole = self.shape[self.axis(dim)]
     count = quotient(whole + split_size - 1, split_size)
     if not isinstance(count, int):
@@ -146,30 +147,30 @@ def _split(w: AtenWriter, self: Tensor, split_size: AnySize, dim: int = 0) -> li
 
 
 def _split_with_sizes(
-    w: AtenWriter, self: Tensor, split_sizes: Sequence[AnySize], dim: int = 0
-) -> list[Tensor]:
+    w: AtenWriter, self: AtenValue, split_sizes: Sequence[AnySize], dim: int = 0
+) -> list[AtenValue]:
     return _parts(w, self, split_sizes, dim)
 
 
 def _split_sizes(
-    w: AtenWriter, self: Tensor, split_size: Sequence[AnySize], dim: int = 0
-) -> list[Tensor]:
+    w: AtenWriter, self: AtenValue, split_size: Sequence[AnySize], dim: int = 0
+) -> list[AtenValue]:
     return _parts(w, self, split_size, dim)
 
 
-def _chunk(w: AtenWriter, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
+def _chunk(w: AtenWriter, self: AtenValue, chunks: int, dim: int = 0) -> list[AtenValue]:
     whole = self.shape[self.axis(dim)]
     return _split(w, self, quotient(whole + chunks - 1, chunks), dim)
 
 
-def _unbind(w: AtenWriter, self: Tensor, dim: int = 0) -> list[Tensor]:
+def _unbind(w: AtenWriter, self: AtenValue, dim: int = 0) -> list[AtenValue]:
     count = self.shape[self.axis(dim)]
     if not isinstance(count, int):
         raise NotSupported(f"calls decide how many parts there are: {count}")
     return [_select(w, self, dim, index) for index in range(count)]
 
 
-def _cat(w: AtenWriter, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+def _cat(w: AtenWriter, tensors: Sequence[AtenValue], dim: int = 0) -> AtenValue:
     """Vectors without elements may stand among tensors of any number of axes."""
     given = [x for x in tensors if x.shape != (0,)] or list(tensors[:1])
     parts = w.promoted(*given)
@@ -177,23 +178,23 @@ def _cat(w: AtenWriter, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return parts[0] if len(parts) == 1 else w.emit(Concat(axis), *parts)
 
 
-def _stack(w: AtenWriter, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+def _stack(w: AtenWriter, tensors: Sequence[AtenValue], dim: int = 0) -> AtenValue:
     axis = dim % (tensors[0].rank + 1)
     return _cat(w, [_unsqueeze(w, x, axis) for x in tensors], axis)
 
 
-def _repeat(w: AtenWriter, self: Tensor, repeats: Sequence[AnySize]) -> Tensor:
+def _repeat(w: AtenWriter, self: AtenValue, repeats: Sequence[AnySize]) -> AtenValue:
     x = w.reshape(self, (*(1,) * (len(repeats) - self.rank), *self.shape))
     return x if all(count == 1 for count in repeats) else w.spell("Tile", x, w.sizes(repeats))
 
 
 def _repeat_interleave(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     repeats: int,
     dim: int | None = None,
     output_size: AnySize | None = None,
-) -> Tensor:
+) -> AtenValue:
     """Each element so many times, one behind the other."""
     x = self if dim is not None else w.reshape(self, (product_of(self.shape),))
     axis = x.axis(dim or 0)
@@ -203,8 +204,8 @@ def _repeat_interleave(
 
 
 def _roll(
-    w: AtenWriter, self: Tensor, shifts: Sequence[AnySize], dims: Sequence[int] = ()
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, shifts: Sequence[AnySize], dims: Sequence[int] = ()
+) -> AtenValue:
     if not dims:
         flat = w.reshape(self, (product_of(self.shape),))
         return w.reshape(_roll(w, flat, shifts, (0,)), self.shape)
@@ -219,7 +220,7 @@ def _roll(
     return x
 
 
-def _flip(w: AtenWriter, self: Tensor, dims: Sequence[int]) -> Tensor:
+def _flip(w: AtenWriter, self: AtenValue, dims: Sequence[int]) -> AtenValue:
     axes = [self.axis(dim) for dim in dims]
     if not axes:
         return self
@@ -228,11 +229,11 @@ def _flip(w: AtenWriter, self: Tensor, dims: Sequence[int]) -> Tensor:
     return w.spell("Slice", self, *(w.sizes(one) for one in bounds))
 
 
-def _pixel_shuffle(w: AtenWriter, self: Tensor, upscale_factor: int) -> Tensor:
+def _pixel_shuffle(w: AtenWriter, self: AtenValue, upscale_factor: int) -> AtenValue:
     return w.spell("DepthToSpace", self, blocksize=upscale_factor, mode="CRD")
 
 
-def _pixel_unshuffle(w: AtenWriter, self: Tensor, downscale_factor: int) -> Tensor:
+def _pixel_unshuffle(w: AtenWriter, self: AtenValue, downscale_factor: int) -> AtenValue:
     """Blocks of an image become channels, those of one channel beside each other."""
     *batch, c, h, width = self.shape
     f = downscale_factor
@@ -244,13 +245,13 @@ def _pixel_unshuffle(w: AtenWriter, self: Tensor, downscale_factor: int) -> Tens
 
 def _as_strided(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     size: Sequence[AnySize],
     stride: Sequence[AnySize],
     storage_offset: AnySize | None = None,
-) -> Tensor:
+) -> AtenValue:
     """Where it says again how the tensor already lies, or names its axes anew."""
-    dense, step = list[AnySize](), 1
+    dense, step = list[AnySize](), cast(AnySize, 1)
     for extent in reversed(size):
         dense.insert(0, step)
         step = step * extent
@@ -264,18 +265,18 @@ def _as_strided(
 
 
 def _constant_pad(
-    w: AtenWriter, self: Tensor, pad: Sequence[AnySize], value: float = 0
-) -> Tensor:
+    w: AtenWriter, self: AtenValue, pad: Sequence[AnySize], value: float = 0
+) -> AtenValue:
     return _pad(w, self, pad, "constant", value)
 
 
 def _pad(
     w: AtenWriter,
-    self: Tensor,
+    self: AtenValue,
     pad: Sequence[AnySize],
     mode: str = "constant",
     value: float | None = None,
-) -> Tensor:
+) -> AtenValue:
     """Widths of the last axis come first; negative ones cut off."""
     modes = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     if mode not in modes:
@@ -287,6 +288,33 @@ def _pad(
         return self
     filling = w.full(value or 0, self.dtype) if mode == "constant" else None
     return w.spell("Pad", self, w.sizes((*before, *behind)), filling, mode=modes[mode])
+
+
+def _view_as(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
+    return w.reshape(self, other.shape)
+
+
+def _ravel(w: AtenWriter, self: AtenValue) -> AtenValue:
+    return w.reshape(self, (product_of(self.shape),))
+
+
+def _swapaxes(w: AtenWriter, self: AtenValue, axis0: int, axis1: int) -> AtenValue:
+    return _transpose(w, self, axis0, axis1)
+
+
+def _matrix_transpose(w: AtenWriter, self: AtenValue) -> AtenValue:
+    return _transpose(w, self, -2, -1)
+
+
+def _tile(w: AtenWriter, self: AtenValue, dims: Sequence[AnySize]) -> AtenValue:
+    return _repeat(w, self, (*(1,) * (self.rank - len(dims)), *dims))
+
+
+def _of_mode(mode: str) -> Rule:
+    def rule(w: AtenWriter, self: AtenValue, padding: Sequence[AnySize]) -> AtenValue:
+        return _pad(w, self, padding, mode)
+
+    return rule
 
 
 RULES: dict[str, Rule] = {
@@ -307,6 +335,7 @@ RULES: dict[str, Rule] = {
     "flatten.using_ints": _flatten,
     "flip": _flip,
     "lift_fresh_copy": _same,
+    "mT": _matrix_transpose,
     "movedim.intlist": _movedim,
     "narrow": _narrow,
     "numpy_T": _t,
@@ -314,9 +343,17 @@ RULES: dict[str, Rule] = {
     "permute": _permute,
     "pixel_shuffle": _pixel_shuffle,
     "pixel_unshuffle": _pixel_unshuffle,
+    "ravel": _ravel,
+    "reflection_pad1d": _of_mode("reflect"),
+    "reflection_pad2d": _of_mode("reflect"),
+    "reflection_pad3d": _of_mode("reflect"),
     "repeat": _repeat,
     "repeat_interleave.self_int": _repeat_interleave,
+    "replication_pad1d": _of_mode("replicate"),
+    "replication_pad2d": _of_mode("replicate"),
+    "replication_pad3d": _of_mode("replicate"),
     "reshape": _reshape,
+    "reshape_as": _view_as,
     "roll": _roll,
     "select.int": _select,
     "slice.Tensor": _slice,
@@ -327,10 +364,13 @@ RULES: dict[str, Rule] = {
     "squeeze.dim": _squeeze,
     "squeeze.dims": _squeeze,
     "stack": _stack,
+    "swapaxes": _swapaxes,
     "t": _t,
+    "tile": _tile,
     "transpose.int": _transpose,
     "unbind.int": _unbind,
     "unflatten.int": _unflatten,
     "unsqueeze": _unsqueeze,
     "view": _view,
+    "view_as": _view_as,
 }

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .....tir.sizes import AnySize, closed
+from .....tir.sizes import AnySize, closed, product_of
 from ....ops.matmul import MatMul
 from ....ops.movement import Transpose
 from ....ops.reduction import ReduceMean
 from ...onnx.node import NotSupported
 from ..rule import Rule
-from ..writer import AtenWriter, Tensor
+from ..writer import AtenValue, AtenWriter
 
 Ints = Sequence[int]
 
@@ -25,26 +25,26 @@ def _each(values: Ints | int, count: int, default: int = 1) -> list[int]:
     return listed * count if len(listed) == 1 else listed
 
 
-def _batched(w: AtenWriter, x: Tensor, spatial: int) -> Tensor:
+def _batched(w: AtenWriter, x: AtenValue, spatial: int) -> AtenValue:
     """One image as a batch."""
     return x if x.rank == spatial + 2 else w.reshape(x, (1, *x.shape))
 
 
-def _like_given(w: AtenWriter, made: Tensor, given: Tensor, spatial: int) -> Tensor:
+def _like_given(w: AtenWriter, made: AtenValue, given: AtenValue, spatial: int) -> AtenValue:
     return made if given.rank == spatial + 2 else w.reshape(made, made.shape[1:])
 
 
 def _convolved(spatial: int) -> Rule:
     def rule(
         w: AtenWriter,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
+        input: AtenValue,
+        weight: AtenValue,
+        bias: AtenValue | None = None,
         stride: Ints | int = 1,
         padding: Ints | int | str = 0,
         dilation: Ints | int = 1,
         groups: int = 1,
-    ) -> Tensor:
+    ) -> AtenValue:
         steps, holes = _each(stride, spatial), _each(dilation, spatial)
         if isinstance(padding, str):  # what is odd of "same" is behind
             kernel = [closed(size) for size in weight.shape[2:]]
@@ -64,15 +64,15 @@ def _convolved(spatial: int) -> Rule:
 def _transposed(spatial: int) -> Rule:
     def rule(
         w: AtenWriter,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
+        input: AtenValue,
+        weight: AtenValue,
+        bias: AtenValue | None = None,
         stride: Ints | int = 1,
         padding: Ints | int = 0,
         output_padding: Ints | int = 0,
         groups: int = 1,
         dilation: Ints | int = 1,
-    ) -> Tensor:
+    ) -> AtenValue:
         x = _batched(w, input, spatial)
         made = w.spell(
             "ConvTranspose",
@@ -92,37 +92,39 @@ def _transposed(spatial: int) -> Rule:
 
 def _convolution(
     w: AtenWriter,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
+    input: AtenValue,
+    weight: AtenValue,
+    bias: AtenValue | None,
     stride: Ints,
     padding: Ints,
     dilation: Ints,
     transposed: bool,
     output_padding: Ints,
     groups: int,
-) -> Tensor:
+) -> AtenValue:
     spatial = weight.rank - 2
     if transposed:
         rule = _transposed(spatial)
-        made: Tensor = rule(
+        made: AtenValue = rule(
             w, input, weight, bias, stride, padding, output_padding, groups, dilation
         )
         return made
-    plain: Tensor = _convolved(spatial)(w, input, weight, bias, stride, padding, dilation, groups)
+    plain: AtenValue = _convolved(spatial)(
+        w, input, weight, bias, stride, padding, dilation, groups
+    )
     return plain
 
 
 def _max_pool(spatial: int, outputs: int = 1) -> Rule:
     def rule(
         w: AtenWriter,
-        self: Tensor,
+        self: AtenValue,
         kernel_size: Ints | int,
         stride: Ints | int = (),
         padding: Ints | int = 0,
         dilation: Ints | int = 1,
         ceil_mode: bool = False,
-    ) -> Tensor | list[Tensor]:
+    ) -> AtenValue | list[AtenValue]:
         kernel = _each(kernel_size, spatial)
         x = _batched(w, self, spatial)
         made = w.spell_all(
@@ -150,14 +152,14 @@ def _max_pool(spatial: int, outputs: int = 1) -> Rule:
 def _average_pool(spatial: int) -> Rule:
     def rule(
         w: AtenWriter,
-        self: Tensor,
+        self: AtenValue,
         kernel_size: Ints | int,
         stride: Ints | int = (),
         padding: Ints | int = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
-    ) -> Tensor:
+    ) -> AtenValue:
         if divisor_override is not None:
             raise NotSupported(f"divisor_override is {divisor_override}")
         kernel = _each(kernel_size, spatial)
@@ -176,7 +178,7 @@ def _average_pool(spatial: int) -> Rule:
 
 
 def _adaptive_average(spatial: int) -> Rule:
-    def rule(w: AtenWriter, self: Tensor, output_size: Ints | int) -> Tensor:
+    def rule(w: AtenWriter, self: AtenValue, output_size: Ints | int) -> AtenValue:
         wanted = _each(output_size, spatial)
         axes = tuple(range(self.rank - spatial, self.rank))
         sizes = self.shape[-spatial:]
@@ -185,7 +187,7 @@ def _adaptive_average(spatial: int) -> Rule:
         given = [closed(size) for size in sizes]
         if all(size % part == 0 for size, part in zip(given, wanted, strict=True)):
             kernel = [size // part for size, part in zip(given, wanted, strict=True)]
-            made: Tensor = _average_pool(spatial)(w, self, kernel)
+            made: AtenValue = _average_pool(spatial)(w, self, kernel)
             return made
         x = self
         for axis, size, part in zip(axes, given, wanted, strict=True):
@@ -195,7 +197,7 @@ def _adaptive_average(spatial: int) -> Rule:
     return rule
 
 
-def _averaged(w: AtenWriter, x: Tensor, axis: int, size: int, parts: int) -> Tensor:
+def _averaged(w: AtenWriter, x: AtenValue, axis: int, size: int, parts: int) -> AtenValue:
     """Means of windows that overlap, as a product with their weights."""
     weights = np.zeros((size, parts), np.float32)
     for part in range(parts):
@@ -211,11 +213,11 @@ def _averaged(w: AtenWriter, x: Tensor, axis: int, size: int, parts: int) -> Ten
 def _resized(mode: str) -> Rule:
     def rule(
         w: AtenWriter,
-        input: Tensor,
+        input: AtenValue,
         output_size: Sequence[AnySize] | None,
         align_corners: bool = False,
         scale_factors: Sequence[float] | None = None,
-    ) -> Tensor:
+    ) -> AtenValue:
         return _scaled(w, input, mode, output_size, align_corners, scale_factors)
 
     return rule
@@ -223,21 +225,21 @@ def _resized(mode: str) -> Rule:
 
 def _nearest(
     w: AtenWriter,
-    input: Tensor,
+    input: AtenValue,
     output_size: Sequence[AnySize] | None,
     scale_factors: Sequence[float] | None = None,
-) -> Tensor:
+) -> AtenValue:
     return _scaled(w, input, "nearest", output_size, False, scale_factors)
 
 
 def _scaled(
     w: AtenWriter,
-    x: Tensor,
+    x: AtenValue,
     mode: str,
     sizes: Sequence[AnySize] | None,
     align_corners: bool,
     factors: Sequence[float] | None,
-) -> Tensor:
+) -> AtenValue:
     where = "align_corners" if align_corners else "half_pixel"
     attributes: dict[str, str | float] = {"mode": mode, "coordinate_transformation_mode": where}
     if mode == "nearest":
@@ -250,14 +252,61 @@ def _scaled(
     return w.spell("Resize", x, None, scales, **attributes)
 
 
+def _col2im(
+    w: AtenWriter,
+    self: AtenValue,
+    output_size: Sequence[AnySize],
+    kernel_size: Ints,
+    dilation: Ints,
+    padding: Ints,
+    stride: Ints,
+) -> AtenValue:
+    return w.spell(
+        "Col2Im",
+        self,
+        w.sizes(output_size),
+        w.sizes(kernel_size),
+        dilations=list(dilation),
+        pads=list(padding) * 2,
+        strides=list(stride),
+    )
+
+
+def _im2col(
+    w: AtenWriter,
+    self: AtenValue,
+    kernel_size: Ints,
+    dilation: Ints,
+    padding: Ints,
+    stride: Ints,
+) -> AtenValue:
+    """Windows as columns: a convolution with ones, so that each tap is a channel."""
+    x = _batched(w, self, 2)
+    channels, (kh, kw) = closed(x.shape[1]), kernel_size
+    taps = np.zeros((channels * kh * kw, 1, kh, kw), np.float32)
+    flat = taps.reshape(channels, kh * kw, kh * kw)
+    flat[:] = np.eye(kh * kw, dtype=np.float32)
+    made = w.spell(
+        "Conv",
+        x,
+        w.cast(w.constant(taps), x.dtype),
+        strides=list(stride),
+        pads=list(padding) * 2,
+        dilations=list(dilation),
+        group=channels,
+    )
+    columns = product_of(made.shape[2:])
+    return w.reshape(made, (*self.shape[: self.rank - 3], made.shape[1], columns))
+
+
 def _grid_sampler(
     w: AtenWriter,
-    input: Tensor,
-    grid: Tensor,
+    input: AtenValue,
+    grid: AtenValue,
     interpolation_mode: int,
     padding_mode: int,
     align_corners: bool,
-) -> Tensor:
+) -> AtenValue:
     return w.spell(
         "GridSample",
         input,
@@ -268,28 +317,16 @@ def _grid_sampler(
     )
 
 
-def _reflected(w: AtenWriter, self: Tensor, padding: Sequence[AnySize]) -> Tensor:
-    from .views import RULES as views
-
-    made: Tensor = views["pad"](w, self, padding, "reflect")
-    return made
-
-
-def _replicated(w: AtenWriter, self: Tensor, padding: Sequence[AnySize]) -> Tensor:
-    from .views import RULES as views
-
-    made: Tensor = views["pad"](w, self, padding, "replicate")
-    return made
-
-
 RULES: dict[str, Rule] = {
     "adaptive_avg_pool1d": _adaptive_average(1),
     "adaptive_avg_pool2d": _adaptive_average(2),
     "adaptive_avg_pool3d": _adaptive_average(3),
     "_adaptive_avg_pool2d": _adaptive_average(2),
+    "_adaptive_avg_pool3d": _adaptive_average(3),
     "avg_pool1d": _average_pool(1),
     "avg_pool2d": _average_pool(2),
     "avg_pool3d": _average_pool(3),
+    "col2im": _col2im,
     "conv1d": _convolved(1),
     "conv1d.padding": _convolved(1),
     "conv2d": _convolved(2),
@@ -302,14 +339,12 @@ RULES: dict[str, Rule] = {
     "convolution": _convolution,
     "grid_sampler": _grid_sampler,
     "grid_sampler_2d": _grid_sampler,
+    "im2col": _im2col,
     "max_pool1d": _max_pool(1),
     "max_pool2d": _max_pool(2),
     "max_pool2d_with_indices": _max_pool(2, 2),
     "max_pool3d": _max_pool(3),
-    "reflection_pad1d": _reflected,
-    "reflection_pad2d": _reflected,
-    "replication_pad1d": _replicated,
-    "replication_pad2d": _replicated,
+    "max_pool3d_with_indices": _max_pool(3, 2),
     "upsample_bicubic2d.vec": _resized("cubic"),
     "upsample_bilinear2d.vec": _resized("linear"),
     "upsample_linear1d.vec": _resized("linear"),

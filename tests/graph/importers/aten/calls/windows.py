@@ -1,0 +1,76 @@
+"""Calls with windows, and of resizing."""
+
+from __future__ import annotations
+
+from .given import Calls, Given, aten, numbers
+
+GIVEN: Given = {
+    "l": numbers(2, 4, 9),
+    "x": numbers(2, 4, 7, 6, seed=1),
+    "d": numbers(1, 2, 4, 5, 4, seed=2),
+    "wl": numbers(6, 2, 3, seed=3),
+    "wx": numbers(6, 4, 3, 3, seed=4),
+    "wg": numbers(4, 1, 3, 2, seed=5),
+    "wd": numbers(3, 2, 2, 2, 2, seed=6),
+    "b": numbers(6, seed=7),
+    "g": numbers(2, 3, 3, 2, seed=8, low=-1.1, high=1.1),
+}
+
+CALLS: Calls = [
+    lambda g: aten._adaptive_avg_pool3d.default(g["d"], [1, 1, 1]),
+    lambda g: aten.im2col.default(g["x"], [2, 3], [1, 1], [1, 0], [2, 1]),
+    lambda g: aten.col2im.default(
+        aten.im2col.default(g["x"], [2, 2], [1, 1], [0, 0], [1, 2]),
+        [7, 6],
+        [2, 2],
+        [1, 1],
+        [0, 0],
+        [1, 2],
+    ),
+    lambda g: aten.max_pool3d_with_indices.default(g["d"], [2, 2, 2]),
+    lambda g: aten.reflection_pad3d.default(g["d"], [1, 0, 2, 1, 0, 1]),
+    lambda g: aten.replication_pad3d.default(g["d"], [1, 0, 2, 1, 0, 1]),
+    lambda g: aten._adaptive_avg_pool2d.default(g["x"], [1, 1]),
+    lambda g: aten.adaptive_avg_pool1d.default(g["l"], [3]),
+    lambda g: aten.adaptive_avg_pool2d.default(g["x"], [3, 4]),
+    lambda g: aten.adaptive_avg_pool3d.default(g["d"], [2, 5, 2]),
+    lambda g: aten.avg_pool1d.default(g["l"], [2]),
+    lambda g: aten.avg_pool2d.default(g["x"], [3, 2], [2, 2], [1, 1]),
+    lambda g: aten.avg_pool2d.default(g["x"], [2], [2], [1], True, False),
+    lambda g: aten.avg_pool3d.default(g["d"], [2, 2, 2]),
+    lambda g: aten.conv1d.default(g["l"], g["wl"], g["b"], [2], [1], [1], 2),
+    lambda g: aten.conv1d.default(g["l"][0], g["wl"], None, [1], [0], [2], 2),
+    lambda g: aten.conv1d.padding(g["l"], g["wl"], None, [1], "same", [1], 2),
+    lambda g: aten.conv2d.default(g["x"], g["wx"], g["b"], [2, 1], [1, 0]),
+    lambda g: aten.conv2d.padding(g["x"], g["wg"], None, [1, 1], "same", [1, 1], 4),
+    lambda g: aten.conv2d.padding(g["x"], g["wx"], None, [2, 2], "valid"),
+    lambda g: aten.conv3d.default(g["d"], g["wd"]),
+    lambda g: aten.conv3d.padding(g["d"], g["wd"], None, [1, 1, 1], "same"),
+    lambda g: aten.conv_transpose1d.default(g["l"], g["wl"][:4], None, [2], [1], [1]),
+    lambda g: aten.conv_transpose2d.input(g["x"], g["wx"][:4], g["b"][:4], [2, 2], [1, 0], [1, 0]),
+    lambda g: aten.conv_transpose3d.input(g["d"], g["wd"][:2]),
+    lambda g: aten.convolution.default(
+        g["x"], g["wx"], None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1
+    ),
+    lambda g: aten.convolution.default(g["l"], g["wl"][:4], None, [2], [0], [1], True, [0], 1),
+    lambda g: aten.grid_sampler.default(g["x"], g["g"], 0, 0, False),
+    lambda g: aten.grid_sampler_2d.default(g["x"], g["g"], 1, 1, True),
+    lambda g: aten.max_pool1d.default(g["l"], [3], [2]),
+    lambda g: aten.max_pool2d.default(g["x"], [3, 3], [2, 2], [1, 1]),
+    lambda g: aten.max_pool2d.default(g["x"], [2], [], [0], [2], True),
+    lambda g: aten.max_pool2d_with_indices.default(g["x"], [2, 2], [2, 2]),
+    lambda g: aten.max_pool3d.default(g["d"], [2, 2, 2]),
+    lambda g: aten.reflection_pad1d.default(g["l"], [2, 1]),
+    lambda g: aten.reflection_pad2d.default(g["x"], [2, 1, 0, 3]),
+    lambda g: aten.replication_pad1d.default(g["l"], [2, 1]),
+    lambda g: aten.replication_pad2d.default(g["x"], [2, 1, 0, 3]),
+    lambda g: aten.upsample_bicubic2d.vec(g["x"], [9, 9], False, None),
+    lambda g: aten.upsample_bilinear2d.vec(g["x"], [5, 12], True, None),
+    lambda g: aten.upsample_bilinear2d.vec(g["x"], None, False, [2.0, 1.5]),
+    lambda g: aten.upsample_linear1d.vec(g["l"], [14], False, None),
+    lambda g: aten.upsample_nearest1d.vec(g["l"], [14], None),
+    lambda g: aten.upsample_nearest2d.vec(g["x"], None, [2.0, 2.0]),
+    lambda g: aten.upsample_nearest2d.vec(g["x"], [10, 4], None),
+    lambda g: aten.upsample_nearest3d.vec(g["d"], [8, 5, 4], None),
+    lambda g: aten.upsample_trilinear3d.vec(g["d"], [8, 5, 3], False, None),
+]

@@ -1,0 +1,76 @@
+"""Archives behind tw.compile: open sizes, what cannot be imported, what must not be forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.graph.errors import ModelError, UnsupportedOperator
+from tilewright.graph.importers.pt2.importer import import_pt2
+from tilewright.graph.ops.attention import Attention
+from tilewright.graph.passes.pipeline import optimise
+
+Golden = Callable[[str, str], None]
+MODELS = Path(__file__).parents[1] / "aten" / "models"
+
+
+def test_one_engine_for_all_sizes() -> None:
+    path = MODELS / "small.pt2"
+    engine = tw.compile(path, cache=False)
+    (tokens,) = engine.inputs
+    assert tokens.name == "tokens"
+    with pytest.raises(ValueError, match="1 to 8"):
+        engine.run({"tokens": np.zeros((9, 4), np.int64)})
+    with np.load(path.with_suffix(".npz")) as arrays:
+        for n in range(3):
+            found = engine.run({"tokens": arrays[f"in{n}"]})
+            for m, array in enumerate(found.values()):
+                np.testing.assert_allclose(array, arrays[f"out{n}_{m}"], rtol=2e-5, atol=2e-6)
+
+
+def test_closed_by_the_exporters_symbol_or_by_the_input() -> None:
+    graph = import_pt2(MODELS / "small.pt2", shapes={"tokens": (3, (2, 8, 16))})
+    rows, words = graph.types["tokens"].shape
+    assert rows == 3
+    assert (words.low, words.high) == (2, 16)  # type: ignore[union-attr]
+    symbol = words.dim.name  # type: ignore[union-attr]
+    assert import_pt2(MODELS / "small.pt2", shapes={symbol: 4}).types["tokens"].shape[1] == 4
+
+
+def test_attention_is_found_with_its_heads() -> None:
+    graph, _ = optimise(import_pt2(MODELS / "small.pt2"))
+    found = [node.op for node in graph.nodes if isinstance(node.op, Attention)]
+    assert [op.heads for op in found] == [2]
+
+
+def test_bytes_are_read_like_a_path() -> None:
+    path = MODELS / "small.pt2"
+    assert (
+        str(import_pt2(path.read_bytes())).partition("(")[2]
+        == str(import_pt2(path)).partition("(")[2]
+    )
+
+
+def test_weights_stay_in_the_file() -> None:
+    graph = import_pt2(MODELS / "small.pt2")
+    words = graph.constants["words.weight"]
+    assert isinstance(words, np.ndarray)
+    assert not words.flags.owndata
+    assert not words.flags.writeable
+
+
+@pytest.mark.parametrize("name", ["counts", "writes_input", "writes_view", "unknown"])
+def test_refusals(name: str, golden: Golden) -> None:
+    with pytest.raises(UnsupportedOperator) as caught:
+        tw.compile(MODELS / f"{name}.pt2")
+    golden(f"errors/pt2_{name}.txt", str(caught.value))
+
+
+def test_sizes_outside_of_what_was_exported(golden: Golden) -> None:
+    with pytest.raises(ModelError) as caught:
+        import_pt2(MODELS / "small.pt2", shapes={"tokens": (1, (1, 8, 64))})
+    golden("errors/pt2_range.txt", str(caught.value))
