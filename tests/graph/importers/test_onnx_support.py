@@ -22,6 +22,7 @@ OPERATORS: list[tuple[str, list[Version]]] = [
 ]
 
 
+PLACED = {"MaxUnpool"}  # takes places that only a pool finds; its cases of ONNX run as engines
 CONTRIBUTED = [name.rpartition(".")[2] for name in RULES if name.startswith("com.microsoft.")]
 
 
@@ -59,6 +60,8 @@ def test_the_page_says_what_is_read(part: int, page: str) -> None:
 def test_what_is_read_is_right_as_an_engine(part: int) -> None:
     """In each element type, in the newest version."""
     for name, of in OPERATORS[part::PARTS]:
+        if name in PLACED:
+            continue
         for variable, types in allowed(of[-1].schema).items():
             for type_ in types:
                 for graph, _ in typed(fitting(of[-1]), of[-1], variable, type_)[-1:]:
