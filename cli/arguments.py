@@ -71,7 +71,8 @@ def add_model(
         "model",
         metavar="MODEL",
         nargs="?" if optional else None,
-        help="an ONNX model" + ("; or an engine (.twe)" if optional or engines else ""),
+        help="an ONNX model, or an archive of torch.export (.pt2)"
+        + ("; or an engine (.twe)" if optional or engines else ""),
     )
     add_compilation(parser)
 

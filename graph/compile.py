@@ -23,13 +23,12 @@ from ..tir.text.size import bytes_text
 from .assumed_sizes import telling_assumed
 from .engine_cache import constants_digest, engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
+from .importers.pt2.exported import archived
 from .options import BuildOptions, Shapes, Verify, check_options
 from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
 
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
-    from .importers.onnx.importer import Source
-    from .ir.ir import Graph
     from .passes.pipeline import GraphPass
 
 Progress = Callable[[str], object]
@@ -40,7 +39,7 @@ class MemoryLimitError(ModelError, MemoryError):
 
 
 def compile(
-    model: Source | Graph,
+    model: object,
     target: Target | str | None = None,
     *,
     shapes: Shapes | None = None,
@@ -64,15 +63,15 @@ def compile(
     """Compile a model for a target: this machine's CPU by default, "cuda" its GPU. One that is not
     here, "cuda:sm_90a" or "c:avx512", gets an engine to be looked at, saved, a GPU's emulated.
 
-    model: the path or the bytes of an ONNX file, a ModelProto, or a Graph; what it has in float16
-    is stored so and computed in float32. shapes: sizes that it leaves open, by input {"x": (1, 3,
-    224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the
-    largest of a run; bounds of others are assumed, and `explain` says which. Of an input that is a
-    sequence, the shape of each tensor: {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'.
-    constants: values of inputs, {"axes": [1]}, which are none from then on; None: an optional one
-    has no element. specialise: sizes that come often, [{"batch": 1}]: each gets a variant of the
-    engine for them alone, which shares the weights; 4: the four most frequent sizes get one, made
-    in the background while runs go on.
+    model: the path or the bytes of an ONNX file or of an archive of torch.export, a ModelProto, an
+    ExportedProgram, or a Graph; what it has in float16 is stored so and computed in float32.
+    shapes: sizes that it leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1},
+    {"batch": (1, 8, 64)} for the least, the usual and the largest of a run; bounds of others are
+    assumed, and `explain` says which. Of an input that is a sequence, the shape of each tensor:
+    {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'. constants: values of inputs, {"axes":
+    [1]}, which are none from then on; None: an optional one has no element. specialise: sizes that
+    come often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
+    weights; 4: the four most frequent sizes get one, made in the background while runs go on.
     schedules: a source of schedules and times, or a function of (func, target); require_tuned:
     refuse a function that it has no tuned schedule for. passes: in place of the usual ones.
     max_bytes: most memory of all contexts, at most `max_contexts`, with the weights.
@@ -94,7 +93,7 @@ def compile(
         shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
     )
     options = replace(options, constants=constants)
-    job = _Job(model, resolve_target(target), options, cache, progress or _silent)
+    job = _Job(archived(model), resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
     if max_bytes is not None:
         _check_memory(engine, job.target, max_bytes, max_contexts or 1)

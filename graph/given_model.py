@@ -9,8 +9,9 @@ from onnx import ModelProto
 
 from .errors import ModelError
 from .importers.onnx.importer import import_onnx
-from .importers.onnx.symbols import Shapes
+from .importers.pt2.exported import archived
 from .importers.pt2.importer import import_pt2
+from .importers.symbols import Shapes
 from .ir.ir import Graph
 
 _ZIP = b"PK\x03\x04"  # what an archive begins with, and no message of protobuf that is a model
@@ -19,7 +20,10 @@ _ZIP = b"PK\x03\x04"  # what an archive begins with, and no message of protobuf 
 def imported_graph(
     model: object, shapes: Shapes | None, constants: Mapping[str, object] | None
 ) -> Graph:
-    """The Graph of a model: a path, bytes, a ModelProto, or a Graph itself. Raises: ModelError."""
+    """The Graph of a model: a path, bytes, a ModelProto, an ExportedProgram, or a Graph itself.
+
+    Raises: ModelError.
+    """
     if isinstance(model, Graph):
         if constants:
             raise ModelError(
@@ -28,8 +32,8 @@ def imported_graph(
                 code="constants-graph",
             )
         return model
-    if is_archive(model):
-        assert isinstance(model, str | os.PathLike | bytes)
+    model = archived(model)
+    if isinstance(model, str | os.PathLike | bytes) and is_archive(model):
         return import_pt2(model, shapes=shapes, constants=constants)
     if isinstance(model, str | os.PathLike | bytes | ModelProto):
         return import_onnx(model, shapes=shapes, constants=constants)
@@ -41,11 +45,8 @@ def imported_graph(
     )
 
 
-def is_archive(model: object) -> bool:
+def is_archive(model: str | os.PathLike[str] | bytes) -> bool:
     """Whether a model is an archive of torch.export, by its name or by how its bytes begin."""
     if isinstance(model, bytes):
         return model.startswith(_ZIP)
-    if isinstance(model, str | os.PathLike):
-        name = os.fspath(model)
-        return isinstance(name, str) and name.endswith((".pt2", ".pt"))
-    return False
+    return os.fspath(model).endswith((".pt2", ".pt"))

@@ -1,4 +1,4 @@
-"""Readers of model files, one format a file."""
+"""Readers of models, one format a folder, and what they share."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

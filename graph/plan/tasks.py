@@ -15,7 +15,7 @@ from ...tir.target.target import Target
 from ...tir.text.html import html_table
 from ..given_model import imported_graph
 from ..importers.onnx.importer import Source
-from ..importers.onnx.symbols import Shapes
+from ..importers.symbols import Shapes
 from ..ir.ir import Graph
 from ..options import check_constants, check_tolerance
 from ..passes.pipeline import optimise

@@ -31,7 +31,7 @@ from ...tir.output_file import writing
 from ...tir.sizes import dims_in, shape_in
 from ...tir.target.target import Target
 from ..importers.onnx.structured_inputs import read_inputs
-from ..importers.onnx.symbols import resolve
+from ..importers.symbols import resolve
 from ..options import Shapes
 from .bodies import body_nodes, with_identities, without_unread
 from .cutting import inner_values, with_outputs

@@ -17,6 +17,8 @@ from ...runtime.model.verification import roundings_of
 from ...schedule.source import ScheduleSource
 from ...tir.target.target import Target
 from ..compile import compile
+from ..errors import ModelError
+from ..given_model import is_archive
 from ..importers.onnx.given import with_constants
 from ..importers.onnx.importer import ImportLimits, parsed_model
 from ..options import Shapes, Verify
@@ -86,6 +88,17 @@ def read_model(model: ModelSource, constants: Mapping[str, object] | None) -> Mo
 
     Raises: ModelFileError, ModelError.
     """
+    if not isinstance(model, ModelProto) and is_archive(model):
+        raise ModelError(
+            "verify: the model is an archive of torch.export, which no other system here runs; "
+            "expected an ONNX model.",
+            code="verify-archive",
+            hints=(
+                "tw.compile(model).verify() compares its engine with the reference in float64.",
+                "torch.onnx.export(torch.export.load(path).module(), inputs, 'model.onnx') writes "
+                "an ONNX model.",
+            ),
+        )
     proto, folder = parsed_model(model, ImportLimits())
     if folder is not None:
         load_external_data_for_model(proto, str(folder))

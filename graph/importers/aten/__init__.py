@@ -1,1 +1,6 @@
 """Programs of aten operators, PyTorch's own, as Graphs; torch is not imported."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

@@ -14,19 +14,19 @@ from typing import cast
 
 import numpy as np
 
-from ....tir.errors import InternalError
+from ....tir.errors import TilewrightError
 from ....tir.sizes import AnySize, Size, SizeError, dims_in, same
 from ...assumed_sizes import BATCH, LENGTH, telling_assumed
 from ...errors import ModelError, UnsupportedNode, UnsupportedOperator, UnsupportedPart
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph
 from ...types import Shape, SymbolicSize, type_of
-from ..onnx.given import given_constants
+from ..given import given_constants
+from ..limits import ImportLimits, UnsupportedType, checked_type
 from ..onnx.graph_reader import TITLE, GraphReader
-from ..onnx.limits import ImportLimits, UnsupportedType, checked_type
 from ..onnx.node import SPELLED, LostRegion, NotSupported
-from ..onnx.symbols import Declared, Shapes, TensorShapes, resolve
 from ..onnx.tensors import TensorReader
+from ..symbols import Declared, Shapes, TensorShapes, resolve
 from .aliases import Aliases, WrittenView
 from .expressions import UnknownExpression, size_from, symbol_of
 from .program import (
@@ -42,6 +42,9 @@ from .rules.table import RULES, rule_name
 from .writer import AtenValue, AtenWriter, started_reader
 
 _OTHERS = "CONTRIBUTING.md says how tilewright gets another operator."
+_REPORT = "if torch.export.save wrote it, this is a defect of tilewright: please report it."
+# what a rule raises on arguments that the operator's schema does not have
+_WRONG = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 _INLINED = "wrap_with_set_grad_enabled", "wrap_with_autocast"
 Value = AtenValue | AnySize | float | str | None | Sequence["Value"]
 
@@ -246,9 +249,14 @@ class _Importer:
         writer = AtenWriter(node.name, node.target, self.reader, self.tensors)
         try:
             result: Value = rule(writer, **arguments)
-        except TypeError as error:
-            raise InternalError(
-                f"import: the rule of {_title(node)} failed: {error}.", code="aten-rule"
+        except TilewrightError:
+            raise
+        except _WRONG as error:
+            raise ModelError(
+                f"model: the rule of {_title(node)} failed on its arguments: "
+                f"{type(error).__name__}: {error}.",
+                code="aten-rule",
+                hints=(_REPORT,),
             ) from error
         if written:
             self.values[written] = result
@@ -322,10 +330,11 @@ class _Importer:
             fits = all(same(own, other) is not False for own, other in pairs)
         if not fits:
             listed = ", ".join(map(str, wanted))
-            raise InternalError(
-                f"import: {_title(node)} is {value.type}; the exporter recorded "
+            raise ModelError(
+                f"model: {_title(node)} is {value.type}; the exporter recorded "
                 f"{recorded.dtype}[{listed}].",
                 code="aten-type",
+                hints=(_REPORT,),
             )
 
     def _meet(self, shape: Shape, recorded: RecordedType) -> None:

@@ -10,7 +10,7 @@ from typing import cast
 from onnx import GraphProto, ValueInfoProto
 
 from ...errors import ModelError
-from .symbols import LARGEST_SIZE, Range, Shapes
+from ..symbols import LARGEST_SIZE, Range, Shapes
 
 _UNBOUNDED = ("Range", "Loop")  # operators that may make so many rows as data say
 

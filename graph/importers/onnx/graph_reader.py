@@ -23,15 +23,15 @@ from ...ir.build import GraphBuilder
 from ...ir.ir import GraphNode, make_graph
 from ...ops.movement import Identity
 from ...types import Constant, TensorType
+from ..limits import UnsupportedType
+from ..symbols import Range
 from .functions import FunctionBody, FunctionKey, is_function, local_body, schema_body
 from .index_walks import IndexWalk
-from .limits import UnsupportedType
 from .nested import DEEPEST, all_graphs, free_of, reads_of
 from .node import SPELLED, LostRegion, NodeReader, NoRule, NotSupported, Region, node_name
 from .rules.rule import ImportRule, Several, Values
 from .rules.table import find_rule
 from .structures import Structure, Value, regrouped, tensors_of
-from .symbols import Range
 from .tensors import TensorReader
 
 TITLE = 200  # characters of a model's name

@@ -28,16 +28,16 @@ from ...errors import (
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode
 from ...ops.movement import Identity
+from ..given import given_constants
+from ..limits import ImportLimits, UnsupportedType, checked_type
+from ..symbols import Shapes, resolve
 from .bounds import data_bounds
 from .functions import local_functions
-from .given import given_constants
 from .graph_reader import TITLE, GraphReader, ModelReading
-from .limits import ImportLimits, UnsupportedType, checked_type
 from .nested import all_graphs
 from .old_opsets import OLDEST, CannotConvert, converted
 from .structured_inputs import read_inputs
 from .structures import Value, tensors_of
-from .symbols import Shapes, resolve
 from .tensors import TensorReader
 
 Source = str | os.PathLike[str] | bytes | ModelProto

@@ -32,11 +32,11 @@ from ...types import (
     numpy_type,
     owned,
 )
+from ..limits import checked_type
+from ..symbols import Range
 from .index_walks import IndexWalk, note_walk
-from .limits import checked_type
 from .size_arithmetic import SizeArray, sizes_of
 from .structures import TensorSequence, Value, structures_of
-from .symbols import Range
 from .tensors import TensorReader
 
 SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read; one of floats

@@ -13,9 +13,10 @@ from typing import cast
 
 from onnx import TypeProto, ValueInfoProto
 
-from .limits import UnsupportedType
+from ..limits import UnsupportedType
+from ..symbols import Declared, Shapes, TensorShapes
+from .declared import declared_input
 from .structures import NoElement, Structure, TensorSequence
-from .symbols import Declared, Shapes, TensorShapes, declared_input
 from .tensors import dtype_name
 
 

@@ -21,7 +21,7 @@ from ....tir.dtype import dtype
 from ....tir.sizes import closed_shape
 from ...errors import ModelError, ModelFileError
 from ...types import Array, TensorType, frozen
-from .limits import Account, ImportLimits, checked_type
+from ..limits import Account, ImportLimits, checked_type
 
 DTYPES: dict[int, str] = {
     TensorProto.BFLOAT16: "bfloat16",

@@ -1,1 +1,6 @@
 """Archives that torch.export.save writes, read without torch."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

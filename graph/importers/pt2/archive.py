@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ....runtime.files.regular_file import open_regular
 from ...errors import ModelError, ModelFileError
-from ..onnx.limits import ImportLimits
+from ..limits import ImportLimits
 
 ENTRIES = 1 << 18  # of an archive
 _HEADER = 30  # bytes of the local header of an entry, in front of its name

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ....tir.dtype import NAMES
 from ...errors import ModelError
 from ...ir.ir import Graph
 from ...types import Array, numpy_type, owned
 from ..aten.importer import import_program
 from ..aten.program import Argument, ExportedProgram, Named
-from ..onnx.limits import ImportLimits, UnsupportedType, checked_type
-from ..onnx.symbols import Shapes
+from ..limits import ImportLimits, UnsupportedType, checked_type
+from ..symbols import Shapes
 from .archive import Archive, open_archive
 from .fields import checked, field, parsed, union
 from .serialized import dtype_of, extent_of, graph_from
@@ -178,11 +177,6 @@ class _Weights:
         strides = _closed(field(tensor, "strides", list), what)
         (offset,) = _closed([tensor.get("storage_offset")], what)
         dtype = dtype_of(field(tensor, "dtype", int))
-        if dtype not in NAMES:
-            raise ModelError(
-                f"model: {what} has element type {dtype}; expected one of {', '.join(NAMES)}.",
-                code="pt2-dtype",
-            )
         try:
             checked_type(what, dtype, shape, self.limits)
         except UnsupportedType as error:

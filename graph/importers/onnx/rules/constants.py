@@ -14,7 +14,7 @@ from .....tir.sizes import Size, closed_shape, greatest, is_closed
 from ....errors import ModelError
 from ....ops.repetition import Expand
 from ....types import Array, Splat, TensorType, frozen
-from ..limits import checked_type
+from ...limits import checked_type
 from ..node import NodeReader
 from .data_sizes import data_range
 from .rule import MOVES, ImportRule, Result

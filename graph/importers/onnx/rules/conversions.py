@@ -7,7 +7,7 @@ import ml_dtypes
 from .....tir.dtype import NAMES, dtype
 from ....ops.functions import Cast
 from ....types import FLOATS, Splat, is_only_stored, numpy_type
-from ..limits import told
+from ...limits import told
 from ..node import NodeReader, NotSupported
 from ..tensors import dtype_name
 from .arithmetic import clipped

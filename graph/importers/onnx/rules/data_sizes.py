@@ -18,8 +18,8 @@ from ....ops.gathering import Gather
 from ....ops.movement import Reshape
 from ....ops.ranges import RangeLength, RangeValues
 from ....types import array_of, frozen
+from ...symbols import Range
 from ..node import NodeReader, NotSupported, node_name
-from ..symbols import Range
 from .rule import ImportRule, Result
 
 

@@ -12,7 +12,7 @@ from ....ops.movement import Identity
 from ....ops.pool_places import MaxUnpool
 from ....ops.pooling import SumPool
 from ....ops.reduction import ReduceMax, ReduceSum
-from ..limits import checked_type
+from ...limits import checked_type
 from ..node import NodeReader, NotSupported
 from .rule import Application, ImportRule, Result
 from .slicing import surrounded

@@ -10,7 +10,7 @@ from .....tir.sizes import AnySize, closed, exact_quotient, largest, quotient
 from ....errors import ModelError
 from ....ops.functions import Cast, Round
 from ....ops.resize import SAME, Places, Resize, Sampling
-from ..limits import checked_type
+from ...limits import checked_type
 from ..node import NodeReader, NotSupported
 from .resampling import AxisPlaces, ResizeKernel, cropped, picked, regions, resampled
 from .rule import ImportRule, Result

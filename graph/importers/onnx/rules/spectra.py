@@ -23,7 +23,7 @@ from ....ops.gathering import Gather
 from ....ops.matmul import MatMul
 from ....ops.movement import Concat, Identity, Reshape, Transpose
 from ....types import Array, Constant, Shape, frozen
-from ..limits import checked_type
+from ...limits import checked_type
 from ..node import NodeReader
 from ..tensors import dtype_name
 from .rule import Application, ImportRule, Result

@@ -9,7 +9,7 @@ import numpy as np
 from .....tir import dtype as dtypes
 from ....errors import ModelError
 from ....types import frozen
-from ..limits import checked_type
+from ...limits import checked_type
 from ..node import NodeReader, NotSupported
 from ..tensors import dtype_name
 from .rule import ImportRule, Result

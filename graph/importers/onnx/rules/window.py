@@ -7,7 +7,7 @@ from ....errors import ModelError
 from ....ops import pooling
 from ....ops.convolution import Conv
 from ....ops.pool_places import MaxPoolPlaces
-from ..limits import checked_type
+from ...limits import checked_type
 from ..node import Attribute, NodeReader, NotSupported
 from .rule import ImportRule, Result, plain
 

@@ -17,7 +17,7 @@ import pytest
 import tilewright as tw
 from tilewright.graph.importers.aten.aliases import VIEWS
 from tilewright.graph.importers.aten.rules.table import RULES, rule_name
-from tilewright.graph.importers.onnx.limits import ImportLimits
+from tilewright.graph.importers.limits import ImportLimits
 from tilewright.graph.importers.pt2.archive import open_archive
 from tilewright.graph.importers.pt2.importer import import_pt2
 from tilewright.graph.reference.reference import evaluate

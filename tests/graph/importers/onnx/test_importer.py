@@ -14,8 +14,8 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError, ModelFileError, UnsupportedOperator
+from tilewright.graph.importers.limits import ImportLimits, told
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.importers.onnx.limits import ImportLimits, told
 from tilewright.graph.importers.onnx.rules.table import RULES
 from tilewright.graph.ir.verify import verify
 from tilewright.graph.types import Splat

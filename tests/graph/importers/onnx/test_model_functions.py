@@ -10,8 +10,8 @@ from onnx.reference import ReferenceEvaluator
 
 from tests.graph.importers.onnx.test_importer import node, refusal
 from tilewright.graph.errors import UnsupportedOperator
+from tilewright.graph.importers.limits import ImportLimits
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.importers.onnx.limits import ImportLimits
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
 import random
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +17,8 @@ import numpy as np
 import pytest
 
 from tilewright.graph.errors import ModelError
-from tilewright.graph.importers.onnx.limits import ImportLimits
+from tilewright.graph.importers.limits import ImportLimits
+from tilewright.graph.importers.pt2 import archive
 from tilewright.graph.importers.pt2.importer import import_pt2
 from tilewright.graph.reference.reference import evaluate
 
@@ -92,11 +95,107 @@ DAMAGED: dict[str, Callable[[], bytes]] = {
 }
 
 
+def _node(index: int, edit: Callable[[Any], object]) -> bytes:
+    """The archive with a changed node."""
+    return _edited(MODEL, lambda m: edit(m["graph_module"]["graph"]["nodes"][index]))
+
+
+def _signature(name: str, edit: Callable[[Any], object]) -> bytes:
+    return _edited(MODEL, lambda m: edit(m["graph_module"]["signature"][name]))
+
+
+def _nested(model: Any) -> None:
+    """A graph within a node of a graph within a node, and so on."""
+    graph = model["graph_module"]["graph"]
+    plain = graph["nodes"][2]["inputs"][0]
+    inner = {**graph, "nodes": []}
+    for _ in range(20):
+        argument = {**plain, "arg": {"as_graph": {"name": "g", "graph": inner}}}
+        inner = {**graph, "nodes": [{**graph["nodes"][2], "inputs": [argument]}]}
+    graph["nodes"] = inner["nodes"]
+
+
+def _longer() -> bytes:
+    """An archive whose directory says that its last entry is longer than the file."""
+    data = bytearray(_packed(_entries()))
+    place = data.rindex(b"PK\x01\x02")
+    data[place + 20 : place + 28] = (10**9).to_bytes(4, "little") * 2
+    return bytes(data)
+
+
+def _doubled() -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            file.writestr("small/byteorder", b"little")
+    return made.getvalue()
+
+
+DAMAGED |= {
+    "header": lambda: _packed(_entries()).replace(b"PK\x03\x04", b"PK\x00\x00", 1),
+    "range": _longer,
+    "twice": _doubled,
+    "type": lambda: _edited(
+        MODEL,
+        lambda m: m["graph_module"]["graph"]["tensor_values"]["embedding"].update(dtype=8),
+    ),
+    "text": lambda: _edited(
+        MODEL,
+        lambda m: m["graph_module"]["graph"]["tensor_values"]["tokens"]["sizes"].__setitem__(
+            0, {"as_expr": {"expr_str": "(", "hint": None}}
+        ),
+    ),
+    "no_type": lambda: _edited(
+        MODEL, lambda m: m["graph_module"]["graph"]["tensor_values"].pop("tokens")
+    ),
+    "argument": lambda: _node(2, lambda node: node["inputs"][0].update(name="what")),
+    "number_output": lambda: _edited(
+        MODEL, lambda m: m["graph_module"]["graph"]["outputs"].__setitem__(0, {"as_int": 3})
+    ),
+    "union": lambda: _node(2, lambda node: node["inputs"][0]["arg"].update(as_int=3)),
+    "kind": lambda: _node(2, lambda node: node["inputs"][0].update(arg={"as_custom_obj": {}})),
+    "depth": lambda: _edited(MODEL, _nested),
+    "number_input": lambda: _signature(
+        "input_specs",
+        lambda specs: specs.append({"user_input": {"arg": {"as_sym_int": {"as_name": "n"}}}}),
+    ),
+    "object_input": lambda: _signature(
+        "input_specs", lambda specs: specs.append({"token": {"arg": {"name": "t"}}})
+    ),
+    "weight_size": lambda: _edited(
+        WEIGHTS, lambda c: _weight(c)["tensor_meta"]["sizes"][0].update(as_int=-1)
+    ),
+}
+
+
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damage_is_refused(name: str, golden: Golden) -> None:
     with pytest.raises(ModelError) as caught:
         import_pt2(DAMAGED[name](), limits=ImportLimits(value_bytes=1 << 30))
     golden(f"errors/pt2_damage_{name}.txt", str(caught.value))
+
+
+def test_files_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe.pt2")
+    Path("empty.pt2").touch()
+    for name in ("pipe", "empty", "none"):
+        with pytest.raises(ModelError) as caught:
+            import_pt2(f"{name}.pt2", limits=ImportLimits(file_bytes=1 << 30))
+        golden(f"errors/pt2_file_{name}.txt", str(caught.value))
+
+
+def test_limits(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+    with pytest.raises(ModelError) as caught:
+        import_pt2(SMALL, limits=ImportLimits(nodes=3))
+    golden("errors/pt2_nodes.txt", str(caught.value))
+    monkeypatch.setattr(archive, "ENTRIES", 3)
+    with pytest.raises(ModelError) as caught:
+        import_pt2(SMALL)
+    golden("errors/pt2_entries.txt", str(caught.value))
 
 
 class _Canary:

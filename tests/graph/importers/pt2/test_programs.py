@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -74,3 +76,28 @@ def test_sizes_outside_of_what_was_exported(golden: Golden) -> None:
     with pytest.raises(ModelError) as caught:
         import_pt2(MODELS / "small.pt2", shapes={"tokens": (1, (1, 8, 64))})
     golden("errors/pt2_range.txt", str(caught.value))
+
+
+class _Exported:
+    """Stands for torch.export.ExportedProgram."""
+
+
+def test_an_exported_program_is_what_its_archive_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = (MODELS / "small.pt2").read_bytes()
+    export = SimpleNamespace(ExportedProgram=_Exported, save=lambda model, file: file.write(data))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(export=export))
+    engine = tw.compile(_Exported(), shapes={"tokens": (1, 4)}, verify="off")
+    assert [spec.name for spec in engine.inputs] == ["tokens"]
+    assert tw.tasks(_Exported(), shapes={"tokens": (1, 4)})
+
+
+def test_other_systems_do_not_run_archives(golden: Golden) -> None:
+    with pytest.raises(ModelError) as caught:
+        tw.verify_model(MODELS / "small.pt2")
+    golden("errors/verify_archive.txt", str(caught.value))
+
+
+def test_an_input_may_be_a_constant() -> None:
+    tokens = np.zeros((2, 6), np.int64)
+    graph = import_pt2(MODELS / "small.pt2", constants={"tokens": tokens})
+    assert graph.inputs == ()

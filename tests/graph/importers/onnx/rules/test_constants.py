@@ -12,8 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.graph.errors import ModelError
+from tilewright.graph.importers.limits import ImportLimits
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.importers.onnx.limits import ImportLimits
 from tilewright.graph.types import array_of
 
 Refused = Callable[..., str]

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ....runtime.machine.memory import process_memory
-from ....tir import dtype as dtypes
-from ....tir.sizes import largest
-from ...errors import ModelError
-from ...options import LARGEST_MODEL
-from ...types import Shape, TensorType, numpy_type
+from ...runtime.machine.memory import process_memory
+from ...tir import dtype as dtypes
+from ...tir.sizes import largest
+from ..errors import ModelError
+from ..options import LARGEST_MODEL
+from ..types import Shape, TensorType, numpy_type
 
 _WHY = {
     "float8e8m0": "which has neither zero nor sign, so nothing can be padded with it",

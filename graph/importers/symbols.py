@@ -8,16 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from onnx import ValueInfoProto
-
-from ....tir.dim import Dim
-from ....tir.errors import known_names
-from ....tir.sizes import AnySize, Size, size_of
-from ...assumed_sizes import assumed_size
-from ...errors import ModelError
-from ...types import Shape, SymbolicSize
-from .limits import UnsupportedType
-from .tensors import dtype_name
+from ...tir.dim import Dim
+from ...tir.errors import known_names
+from ...tir.sizes import AnySize, Size, size_of
+from ..assumed_sizes import assumed_size
+from ..errors import ModelError
+from ..types import Shape, SymbolicSize
 
 Range = tuple[int, int, int]  # the least, the usual and the largest size
 TensorShapes = Mapping[str, Sequence[int | Range] | int]
@@ -41,22 +37,6 @@ class Declared:
 def unnamed(name: str, axis: int) -> SymbolicSize:
     """The symbol of a dimension that has neither size nor name; no model can use its name."""
     return SymbolicSize(f"{name}[{axis}]")
-
-
-def declared_input(item: ValueInfoProto) -> Declared:
-    """An input as a model declares it. Raises: UnsupportedType for what is no tensor."""
-    if not item.type.HasField("tensor_type"):
-        raise UnsupportedType(f"input '{item.name}'", "is not a tensor")
-    tensor = item.type.tensor_type
-    if not tensor.HasField("shape"):
-        return Declared(item.name, dtype_name(tensor.elem_type), None)
-    dims: list[int | SymbolicSize] = []
-    for axis, dim in enumerate(tensor.shape.dim):
-        if dim.HasField("dim_value") and dim.dim_value >= 0:
-            dims.append(dim.dim_value)
-        else:
-            dims.append(SymbolicSize(dim.dim_param) if dim.dim_param else unnamed(item.name, axis))
-    return Declared(item.name, dtype_name(tensor.elem_type), tuple(dims))
 
 
 def resolve(declared: Sequence[Declared], shapes: TensorShapes | None) -> dict[str, Shape]:
