@@ -68,7 +68,7 @@ def compile(
     shapes: sizes that it leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1},
     {"batch": (1, 8, 64)} for the least, the usual and the largest of a run; bounds of others are
     assumed, and `explain` says which. Of an input that is a sequence, the shape of each tensor:
-    {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'. constants: values of inputs, {"axes":
+    {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'. constants: values of inputs, {"k":
     [1]}, which are none from then on; None: an optional one has no element. specialise: sizes that
     come often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
     weights; 4: the four most frequent sizes get one, made in the background while runs go on.
