@@ -1,5 +1,6 @@
-"""`tilewright verify`: compare what a model computes with onnxruntime, or with ONNX's reference
-evaluator, on random inputs or given ones. Exit code 1 where an output differs.
+"""`tilewright verify`: compare what a model computes with onnxruntime, with ONNX's reference
+evaluator, or of an archive with torch, on random inputs or given ones. Exit code 1 where an output
+differs.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ SYSTEMS = ("onnxruntime", "reference")
 _EXAMPLES = """\
   tilewright verify model.onnx
   tilewright verify model.onnx --against reference --intermediates
+  tilewright verify model.pt2
   tilewright verify model.onnx --shapes batch:1-8-64 --sizes batch:3 --seeds 10
   tilewright verify model.twe --model model.onnx --inputs in.npz
 """
@@ -54,7 +56,7 @@ def add_parser(verbs: Verbs) -> None:
     add_model(parser, engines=True)
     add_schedules(parser)
     parser.add_argument("--model", dest="source", metavar="FILE", help="the model of an engine")
-    add_against(parser, "default: onnxruntime")
+    add_against(parser, "default: onnxruntime; torch of a .pt2", (*SYSTEMS, "torch"))
     parser.add_argument(
         "--intermediates",
         action="store_true",
@@ -73,11 +75,13 @@ def add_parser(verbs: Verbs) -> None:
     parser.set_defaults(run=run)
 
 
-def add_against(parser: argparse._ActionsContainer, default: str) -> None:
+def add_against(
+    parser: argparse._ActionsContainer, default: str, systems: tuple[str, ...] = SYSTEMS
+) -> None:
     """Add `--against`."""
     parser.add_argument(
         "--against",
-        choices=SYSTEMS,
+        choices=systems,
         metavar="SYSTEM",
         help=f"onnxruntime, or reference: the evaluator of the onnx package ({default})",
     )
@@ -96,14 +100,16 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, and print a line for each output."""
-    from ..graph.verification.systems import system_named  # start-up
+    from ..graph.given_model import is_archive  # start-up
+    from ..graph.verification.systems import system_named
     from ..graph.verification.verify_model import verify_model
     from .engines import engine_of, schedules_of
     from .tensors import load_inputs
 
-    against: Literal["onnxruntime", "reference"] = arguments.against or "onnxruntime"
-    system_named(against)  # before anything is compiled
+    against: Literal["onnxruntime", "reference", "torch"] | None = arguments.against
     source = _source(arguments)
+    if not is_archive(source):
+        system_named(against or "onnxruntime")  # before anything is compiled
     engine = engine_of(arguments)
     inputs = None
     if arguments.inputs is not None:

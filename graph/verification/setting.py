@@ -90,13 +90,12 @@ def read_model(model: ModelSource, constants: Mapping[str, object] | None) -> Mo
     """
     if not isinstance(model, ModelProto) and is_archive(model):
         raise ModelError(
-            "verify: the model is an archive of torch.export, which no other system here runs; "
-            "expected an ONNX model.",
+            "verify: the model is an archive of torch.export, which is compared with torch alone, "
+            "whole and as it is; expected an ONNX model.",
             code="verify-archive",
             hints=(
-                "tw.compile(model).verify() compares its engine with the reference in float64.",
                 "torch.onnx.export(torch.export.load(path).module(), inputs, 'model.onnx') writes "
-                "an ONNX model.",
+                "one.",
             ),
         )
     proto, folder = parsed_model(model, ImportLimits())

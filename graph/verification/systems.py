@@ -67,7 +67,7 @@ class OnnxRuntimeSystem:
         options.log_severity_level = _ERRORS_ONLY
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        with _told(self.title):
+        with telling(self.title):
             source = model if isinstance(model, str) else model.SerializeToString()
             session = onnxruntime.InferenceSession(source, options, ["CPUExecutionProvider"])
         names = [item.name for item in session.get_outputs()]
@@ -86,7 +86,7 @@ class ReferenceSystem:
         return f"the reference of onnx {version('onnx')}"
 
     def load(self, model: str | ModelProto) -> ModelRun:
-        with _told(self.title):
+        with telling(self.title):
             evaluator = ReferenceEvaluator(model)
         names, taken = list(evaluator.output_names), set(evaluator.input_names)
         return _running(self.title, names, taken, lambda given: evaluator.run(None, given))
@@ -131,7 +131,7 @@ def _running(
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
         given = {name: array for name, array in inputs.items() if name in taken}
-        with _told(title), np.errstate(all="ignore"):
+        with telling(title), np.errstate(all="ignore"):
             found = call(given)
         return _arrays(title, names, found)
 
@@ -139,7 +139,7 @@ def _running(
 
 
 @contextmanager
-def _told(title: str) -> Iterator[None]:
+def telling(title: str) -> Iterator[None]:
     """Raise SystemFailed for whatever another system raises."""
     try:
         yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,12 +14,15 @@ from ...runtime.engine.engine import Engine
 from ...schedule.source import ScheduleSource
 from ...tir.target.target import Target
 from ...tir.text.display import printable
+from ..given_model import is_archive
 from ..options import Shapes
+from .archives import load_archive, torch_title
 from .differences import ValueBound, ValueDifference
 from .first_difference import FirstDifference, InnerComparison, compare_inside
-from .setting import EngineSetting, compared_outputs, read_model
-from .systems import ModelRun, system_named
+from .setting import EngineSetting, ModelSource, compared_outputs, read_model
+from .systems import ModelRun, OtherSystem, system_named
 
+_TORCH = (None, "torch")  # what may be said of an archive
 SEEDS = 3  # of random inputs, where nobody says
 
 Progress = Callable[[str], object]
@@ -60,7 +63,7 @@ class ModelReport:
 def verify_model(
     model: str | os.PathLike[str] | bytes | ModelProto,
     *,
-    against: Literal["onnxruntime", "reference"] = "onnxruntime",
+    against: Literal["onnxruntime", "reference", "torch"] | None = None,
     engine: Engine[Any] | None = None,
     target: Target | str | None = None,
     shapes: Shapes | None = None,
@@ -78,7 +81,8 @@ def verify_model(
 ) -> ModelReport:
     """Run a model here and in another system on the same inputs, and compare all outputs.
 
-    against: "onnxruntime", or "reference", the evaluator of the onnx package. engine: an engine of
+    against: "onnxruntime", the default, or "reference", the evaluator of the onnx package; "torch",
+    of an archive of torch.export alone, which is compared whole. engine: an engine of
     the model; by default one is compiled: target, shapes, constants, tolerance, schedules are as
     `compile` has them. inputs: by default random ones, as `Engine.random_inputs` draws them, of so
     many `seeds` from `seed` on, at `sizes`. An output is equal where it is off by at most 10 times
@@ -88,17 +92,21 @@ def verify_model(
     name the first node that differs.
     Raises: what `compile` raises; UnknownSystem, SystemMissing, SystemFailed; ArgumentValueError.
     """
-    system, tell = system_named(against), progress or _silent
-    proto = read_model(model, constants)
+    tell = progress or _silent
+    as_it_is = not (constants or intermediates)
+    if as_it_is and not isinstance(model, ModelProto) and is_archive(model) and against in _TORCH:
+        other = _archive_in_torch(model)
+    else:
+        other = _in_system(model, against or "onnxruntime", constants)
     setting = EngineSetting(target, shapes, ValueBound(atol, rtol, tolerance), schedules)
     if engine is None:
         tell("compiling")
-        engine = setting.compiled(proto if constants else model, verify="all", cache=True)
+        engine = setting.compiled(other.source, verify="all", cache=True)
     elif tolerance is None:
         accepted = engine.explain().tolerance
         setting = replace(setting, bound=replace(setting.bound, tolerance=accepted))
-    tell(f"running {system.name}")
-    run = system.load(proto)
+    tell(f"running {other.title}")
+    run = other.load([spec.name for spec in engine.outputs])
     if inputs is not None:
         drawn = {"on the inputs": dict(inputs)}
     else:
@@ -106,16 +114,39 @@ def verify_model(
         drawn = {f"seed {n}": engine.random_inputs(n, sizes=sizes) for n in numbers}
     report = ModelReport(
         engine.name,
-        system.title,
+        other.title,
         str(engine.parts.artifact.target),
         _worst(engine, run, drawn, setting.bound),
         len(drawn),
     )
-    if not intermediates:
+    if not intermediates or other.inside is None:
         return report
     furthest = max(report.outputs, key=lambda one: one.share)
-    inside = compare_inside(proto, system, setting, drawn[furthest.at], furthest, tell)
+    inside = compare_inside(*other.inside, setting, drawn[furthest.at], furthest, tell)
     return replace(report, inside=inside)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Another system and what it runs. source: what is compiled; load: what computes outputs of
+    these names; inside: what compares values within, where they can be.
+    """
+
+    title: str
+    source: ModelSource
+    load: Callable[[Sequence[str]], ModelRun]
+    inside: tuple[ModelProto, OtherSystem] | None = None
+
+
+def _archive_in_torch(model: str | os.PathLike[str] | bytes) -> _Judge:
+    return _Judge(torch_title(), model, lambda outputs: load_archive(model, outputs))
+
+
+def _in_system(model: ModelSource, name: str, constants: Mapping[str, object] | None) -> _Judge:
+    system = system_named(name)
+    proto = read_model(model, constants)
+    source = proto if constants else model
+    return _Judge(system.title, source, lambda outputs: system.load(proto), (proto, system))
 
 
 def _worst(

@@ -78,8 +78,8 @@ def test_what_contradicts_is_a_usage_error(tilewright: Command) -> None:
         "UsageError: verify: --model is given with 'a.onnx', which is no engine; expected one of "
         "both. [cli-verify-both]\n",
     )
-    done = tilewright("verify", "a.onnx", "--against", "torch")
-    assert (done.code, "invalid choice: 'torch'" in done.err) == (2, True)
+    done = tilewright("verify", "a.onnx", "--against", "tensorrt")
+    assert (done.code, "invalid choice: 'tensorrt'" in done.err) == (2, True)
     done = tilewright("verify", "a.onnx", "--seeds", "0")
     assert (done.code, "'0' is below 1" in done.err) == (2, True)
 
