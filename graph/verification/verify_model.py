@@ -82,22 +82,18 @@ def verify_model(
     """Run a model here and in another system on the same inputs, and compare all outputs.
 
     against: "onnxruntime", the default, or "reference", the evaluator of the onnx package; "torch",
-    of an archive of torch.export alone, which is compared whole. engine: an engine of
-    the model; by default one is compiled: target, shapes, constants, tolerance, schedules are as
-    `compile` has them. inputs: by default random ones, as `Engine.random_inputs` draws them, of so
-    many `seeds` from `seed` on, at `sizes`. An output is equal where it is off by at most 10 times
-    the share of its largest magnitude that `Engine.verify` allows (of float32 1e-4), or the
-    tolerance, or what the model's own rounding explains; integers are the same. atol, rtol: |ours -
-    theirs| <= atol + rtol * |theirs| instead. intermediates: compare the values within, too, and
-    name the first node that differs.
+    of an archive of torch.export alone, which is compared whole. engine: an engine of the model; by
+    default one is compiled: target, shapes, constants, tolerance, schedules are as `compile` has
+    them. inputs: by default random ones, as `Engine.random_inputs` draws them, of so many `seeds`
+    from `seed` on, at `sizes`. An output is equal where it is off by at most 10 times the share of
+    its largest magnitude that `Engine.verify` allows (of float32 1e-4), or the tolerance, or what
+    the model's own rounding explains; integers are the same. atol, rtol: |ours - theirs| <= atol +
+    rtol * |theirs| instead. intermediates: compare the values within, too, and name the first node
+    that differs.
     Raises: what `compile` raises; UnknownSystem, SystemMissing, SystemFailed; ArgumentValueError.
     """
     tell = progress or _silent
-    as_it_is = not (constants or intermediates)
-    if as_it_is and not isinstance(model, ModelProto) and is_archive(model) and against in _TORCH:
-        other = _archive_in_torch(model)
-    else:
-        other = _in_system(model, against or "onnxruntime", constants)
+    other = _judge(model, against, constants, intermediates=intermediates)
     setting = EngineSetting(target, shapes, ValueBound(atol, rtol, tolerance), schedules)
     if engine is None:
         tell("compiling")
@@ -138,12 +134,18 @@ class _Judge:
     inside: tuple[ModelProto, OtherSystem] | None = None
 
 
-def _archive_in_torch(model: str | os.PathLike[str] | bytes) -> _Judge:
-    return _Judge(torch_title(), model, lambda outputs: load_archive(model, outputs))
-
-
-def _in_system(model: ModelSource, name: str, constants: Mapping[str, object] | None) -> _Judge:
-    system = system_named(name)
+def _judge(
+    model: ModelSource,
+    name: str | None,
+    constants: Mapping[str, object] | None,
+    *,
+    intermediates: bool,
+) -> _Judge:
+    """An archive whose values within nobody asks for goes to torch. Raises: as `verify_model`."""
+    as_it_is = not (constants or intermediates) and name in _TORCH
+    if as_it_is and not isinstance(model, ModelProto) and is_archive(model):
+        return _Judge(torch_title(), model, lambda outputs: load_archive(model, outputs))
+    system = system_named(name or "onnxruntime")
     proto = read_model(model, constants)
     source = proto if constants else model
     return _Judge(system.title, source, lambda outputs: system.load(proto), (proto, system))
