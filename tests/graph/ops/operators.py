@@ -11,13 +11,14 @@ from tilewright.graph.ops.attention import Attention
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.data_size import DataSize, SizeWithin
-from tilewright.graph.ops.determinant import Det
 from tilewright.graph.ops.elementwise import Elementwise
 from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts, TrueWords
 from tilewright.graph.ops.folding import Col2Im
 from tilewright.graph.ops.functions import Cast, Tanh
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
+from tilewright.graph.ops.linear_algebra.determinant import Det
+from tilewright.graph.ops.linear_algebra.elimination import EliminationStep
 from tilewright.graph.ops.logic import Where
 from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
@@ -213,6 +214,7 @@ def _of_places() -> tuple[Sample, ...]:
         (CacheUpdate(1), (x, numbers(2, 2, 4), np.array([1, 0]))),
         (ReverseSequence(1, 0), (x, np.array([3, 2]))),
         (Det(), (numbers(2, 3, 3),)),
+        (EliminationStep(), (numbers(2, 3, 3), np.array([[0, 1, 2]] * 2, np.int32), np.array(1))),
         (CountAtMost(), (numbers(2, 5), numbers(2, 3))),
     ]
     return tuple(Sample(op, arrays) for op, arrays in found)

@@ -7,12 +7,12 @@ from typing import cast
 
 import numpy as np
 
-from ...tir.expr import Expr
-from ...tir.sizes import closed, largest
-from ...tir.te import te
-from ...tir.te.te import Tensor
-from ..types import Array, Floats, TensorType
-from .base import (
+from ....tir.expr import Expr
+from ....tir.sizes import closed, largest
+from ....tir.te import te
+from ....tir.te.te import Tensor
+from ...types import Array, Floats, TensorType
+from ..base import (
     Operator,
     OperatorRole,
     ReferenceWork,
