@@ -44,7 +44,7 @@ def test_compiled_determinants_agree_with_float64() -> None:
 
 @pytest.mark.needs_cc
 def test_the_largest_matrices_are_as_exact_as_pivoting_makes_them() -> None:
-    check_compiled([Case("Det", (normal(3, 16, 16),), {}, (22,))], rtol=1e-4)
+    check_compiled([Case("Det", (normal(64, 16, 16),), {}, (22,))], rtol=1e-3)
 
 
 @pytest.mark.needs_cc
