@@ -127,7 +127,10 @@ def stated_bounds(node: NodeReader, output: str) -> Range:
     if output not in node.bounds:
         raise NotSupported(
             f"data decide how large '{output}' is, and nothing bounds it; expected "
-            f"shapes={{'{output}': (0, 8, 100)}}: the least, the usual and the largest size"
+            f"shapes={{'{output}': (0, 8, 100)}}: the least, the usual and the largest size",
+            unknown=[
+                value for value in node.inputs if value and node.builder.types[value].rank < 2
+            ],
         )
     return node.bounds[output]
 
