@@ -272,7 +272,9 @@ class GraphReader:
 
     def lose(self, kind: str, name: str, error: UnsupportedType, hint: str = "") -> None:
         """Note what cannot be imported, and that what reads it cannot be either."""
-        self.model.parts.append(UnsupportedPart(kind, name, f"it {error.reason}", hint))
+        self.model.parts.append(
+            UnsupportedPart(kind, name, f"it {error.reason}", hint or error.hint)
+        )
         self.lost.add(name)
 
     def _own(self, name: str) -> str:
@@ -320,7 +322,7 @@ class GraphReader:
             reason = error.message.removeprefix("sizes: ").rstrip(".")
             self._fail(proto, domain, opset, reason, _NUMBERS)
         except UnsupportedType as error:
-            self._fail(proto, domain, opset, str(error))
+            self._fail(proto, domain, opset, str(error), error.hint)
         except LostRegion:
             pass
         self.lost.update(filter(None, proto.output))
