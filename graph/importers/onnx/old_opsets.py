@@ -2,8 +2,8 @@
 converter.
 
 What it gets wrong is spelled out first: before opset 7 the second operand of a broadcast may name
-the axis of the first where its own begin, and the converter adds one axis too many behind those; and
-several slopes of a PRelu are those of the channels, which it forgets.
+the axis of the first where its own begin, and the converter adds one axis too many behind those;
+and several slopes of a PRelu are those of the channels, which it forgets.
 """
 
 from __future__ import annotations

@@ -32,7 +32,10 @@ def test_older_opsets_are_converted_first(opset: int) -> None:
 def test_slopes_of_an_old_prelu_are_those_of_channels(
     shape: tuple[int, ...], slopes: list[float]
 ) -> None:
-    declared = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    declared = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, shape),
+        helper.make_tensor_value_info("s", TensorProto.FLOAT, [len(slopes)]),
+    ]
     ends = [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)]
     node = helper.make_node("PRelu", ["x", "s"], ["y"])
     graph = helper.make_graph([node], "g", declared, ends, [tensor("s", slopes, "float32")])
