@@ -21,6 +21,10 @@ _WHY = {
     "float6e2m3": "whose elements lie across bytes",
     "float6e3m2": "whose elements lie across bytes",
 }
+TEXT = (
+    "text is for the program that prepares the input: let it look up the words and give the model "
+    "their numbers."
+)
 _MOST = 1 << 35  # bytes of a value, however much memory there is
 
 
@@ -30,12 +34,13 @@ def _memory() -> int:
 
 class UnsupportedType(Exception):
     """A value has a type that cannot be imported; all are collected. what: the value; reason: what
-    is said of it.
+    is said of it; hint: what would help.
     """
 
-    def __init__(self, what: str, reason: str) -> None:
+    def __init__(self, what: str, reason: str, hint: str = "") -> None:
         super().__init__(f"{what} {reason}")
         self.reason = reason
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,8 @@ def checked_type(what: str, dtype: str, shape: Shape, limits: ImportLimits) -> T
     """
     if dtype not in dtypes.NAMES:
         known = ", ".join(dtypes.NAMES)
-        raise UnsupportedType(what, f"has element type {told(dtype)}; expected one of {known}")
+        reason = f"has element type {told(dtype)}; expected one of {known}"
+        raise UnsupportedType(what, reason, TEXT if dtype == "string" else "")
     if len(shape) > limits.rank:
         raise ModelError(
             f"model: {what} has {len(shape)} dimensions; expected at most {limits.rank}.",

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 from ...tir.analysis.update import read_update
+from ...tir.conditions import dims_below
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target.target import CpuTarget
@@ -92,8 +93,12 @@ def _adds_floats(block: Block) -> bool:
 
 
 def _chain(block: Block, target: CpuTarget) -> int:
-    """Terms that are added one after the other in one sum."""
-    terms = [it.extent for it in block.iters if it.kind is IterKind.REDUCE]
+    """Terms that are added one after the other in one sum: of a window whose size a call decides,
+    as many as are usual, since parts of all that it may have would take memory for each.
+    """
+    reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
+    dims = dims_below(block.counts) if len(reduced) > 1 else {}
+    terms = [dims[it.var].usual if it.var in dims else it.extent for it in reduced]
     lanes = vector_lanes(block, target)
     if lanes > 1 and row_axis(block) is not None:
         terms[-1] = -(-terms[-1] // (PIECE_VECTORS * lanes))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..analysis.update import Update, read_update
 from ..buffer import Buffer
+from ..conditions import conjuncts
 from ..errors import IRError
-from ..expr import TRUE, Const, Expr, Select, Var
+from ..expr import LT, TRUE, Const, Expr, Select, Var
 from ..func import PrimFunc
 from ..stmt import Alloc, Block, Extern, For, IterKind, IterVar, Role, Seq, Stmt, Store
 from ..visit import loads, stores
@@ -191,4 +192,16 @@ def _reduction(
     if block.counts != TRUE:
         pairs = zip(values, initial, strict=True)
         values = tuple(Select(block.counts, value, start) for value, start in pairs)
+        reduced = tuple(_shortened(axis, block.counts) for axis in reduced)
     return Definition(block.name, targets, found[0].indices, axes, reduced, values, update, initial)
+
+
+def _shortened(axis: IterVar, counts: Expr) -> IterVar:
+    """A reduced axis without the points that do not count because they lie behind a number."""
+    ends = [
+        part.b.value
+        for part in conjuncts(counts)
+        if isinstance(part, LT) and part.a is axis.var and isinstance(part.b, Const)
+    ]
+    extent = max(1, min((int(end) for end in ends), default=axis.extent))
+    return axis if extent >= axis.extent else replace(axis, extent=extent)

@@ -17,7 +17,7 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, ValueInfoProto
 
 from ....tir.errors import InternalError
-from ....tir.sizes import SizeError
+from ....tir.sizes import SizeError, largest
 from ...errors import ModelError, UnsupportedNode, UnsupportedPart
 from ...ir.build import GraphBuilder
 from ...ir.ir import GraphNode, make_graph
@@ -34,6 +34,7 @@ from .rules.table import find_rule
 from .structures import Structure, Value, regrouped, tensors_of
 from .tensors import TensorReader
 
+_SAID_ELEMENTS = 64  # of an input that a caller may say
 TITLE = 200  # characters of a model's name
 _NUMBERS = "shapes={...} gives a size that is a number."
 
@@ -271,7 +272,9 @@ class GraphReader:
 
     def lose(self, kind: str, name: str, error: UnsupportedType, hint: str = "") -> None:
         """Note what cannot be imported, and that what reads it cannot be either."""
-        self.model.parts.append(UnsupportedPart(kind, name, f"it {error.reason}", hint))
+        self.model.parts.append(
+            UnsupportedPart(kind, name, f"it {error.reason}", hint or error.hint)
+        )
         self.lost.add(name)
 
     def _own(self, name: str) -> str:
@@ -313,15 +316,36 @@ class GraphReader:
             if not lost:
                 return
         except NotSupported as problem:
-            self._fail(proto, domain, opset, str(problem), problem.hint)
+            hint = problem.hint or self._said_by_caller(problem.unknown)
+            self._fail(proto, domain, opset, str(problem), hint)
         except SizeError as error:
             reason = error.message.removeprefix("sizes: ").rstrip(".")
             self._fail(proto, domain, opset, reason, _NUMBERS)
         except UnsupportedType as error:
-            self._fail(proto, domain, opset, str(error))
+            self._fail(proto, domain, opset, str(error), error.hint)
         except LostRegion:
             pass
         self.lost.update(filter(None, proto.output))
+
+    def _said_by_caller(self, unknown: Sequence[str]) -> str:
+        """How a caller may say values that would have to be known: what they are computed from,
+        where that is small.
+        """
+        if not unknown or (self.outer is not None and not self.is_inlined):
+            return ""
+        makers = {value: node for node in self.builder.nodes for value in node.outputs}
+        reached, left = set[str](), list(unknown)
+        while left:
+            value = left.pop()
+            if value not in reached:
+                reached.add(value)
+                left += makers[value].inputs if value in makers else ()
+        given = self.builder.inputs
+        found = [name for name in given if name in reached]
+        if not found or any(largest(given[name].elements) > _SAID_ELEMENTS for name in found):
+            return ""
+        values = ", ".join(f"'{name}': ..." for name in found)
+        return f"constants={{{values}}} makes it known when the model is read."
 
     def _fail(self, proto: NodeProto, domain: str, opset: int, reason: str, hint: str = "") -> None:
         failure = UnsupportedNode(node_name(proto), proto.op_type, domain, opset, reason, hint)

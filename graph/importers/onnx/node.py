@@ -58,12 +58,13 @@ KINDS = {
 
 class NotSupported(Exception):
     """A node is valid ONNX, but no core operator says what it means; all are collected. hint: what
-    would help.
+    would help. unknown: values of the builder that would have to be known when the model is read.
     """
 
-    def __init__(self, reason: str, hint: str = "") -> None:
+    def __init__(self, reason: str, hint: str = "", *, unknown: Sequence[str] = ()) -> None:
         super().__init__(reason)
         self.hint = hint
+        self.unknown = tuple(unknown)
 
 
 class NoRule(NotSupported):
@@ -253,7 +254,7 @@ class NodeReader:
         name = self.value(position)
         constant = self.builder.constants.get(name)
         if constant is None:
-            raise NotSupported(f"input '{name}' is not a constant")
+            raise NotSupported(f"input '{name}' is not a constant", unknown=(name,))
         if largest(self.builder.types[name].elements) > most:
             raise ModelError(
                 f"model: input '{name}' of {self.title} has {self.builder.types[name].elements} "

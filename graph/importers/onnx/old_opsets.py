@@ -2,7 +2,8 @@
 converter.
 
 What it gets wrong is spelled out first: before opset 7 the second operand of a broadcast may name
-the axis of the first where its own begin, and the converter adds one axis too many behind those.
+the axis of the first where its own begin, and the converter adds one axis too many behind those;
+and several slopes of a PRelu are those of the channels, which it forgets.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ def _spell_out_axes(proto: ModelProto) -> None:
         if node.op_type in _BROADCASTING and "axis" in given and len(node.input) == 2:
             ranks = _ranks(proto) if ranks is None else ranks
             nodes.extend(_with_all_axes(node, given["axis"].i, ranks))
+        elif node.op_type == "PRelu" and len(node.input) == 2:
+            ranks = _ranks(proto) if ranks is None else ranks
+            nodes.extend(_with_slopes_of_channels(node, ranks))
         else:
             nodes.append(node)
     if ranks is not None:
@@ -70,13 +74,28 @@ def _with_all_axes(node: NodeProto, axis: int, ranks: dict[str, int]) -> list[No
     made.CopyFrom(node)
     made.ClearField("attribute")
     made.attribute.append(helper.make_attribute("broadcast", 1))
-    behind = first - begin - second
-    if not behind:
+    return _widened(made, second, first - begin - second)
+
+
+def _with_slopes_of_channels(node: NodeProto, ranks: dict[str, int]) -> list[NodeProto]:
+    """Axis 1 is that of the channels. Where nobody says how many axes there are, the slope is taken
+    to be one.
+    """
+    first, second = (ranks.get(name, 0) for name in node.input)
+    made = NodeProto()
+    made.CopyFrom(node)
+    return _widened(made, second, first - 1 - second if second == 1 else 0)
+
+
+def _widened(made: NodeProto, second: int, behind: int) -> list[NodeProto]:
+    """A node whose second operand, of `second` axes, gets so many more behind these."""
+    if behind <= 0:
         return [made]
-    wide = f"{node_name(node)}.{node.input[1]}"
-    made.input[1] = wide
+    wide = f"{node_name(made)}.{made.input[1]}"
     axes = list(range(second, second + behind))
-    return [helper.make_node("Unsqueeze", [node.input[1]], [wide], axes=axes), made]
+    widening = helper.make_node("Unsqueeze", [made.input[1]], [wide], axes=axes)
+    made.input[1] = wide
+    return [widening, made]
 
 
 def _ranks(proto: ModelProto) -> dict[str, int]:

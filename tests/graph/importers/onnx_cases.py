@@ -21,6 +21,7 @@ from tilewright.graph.ir.ir import Graph
 from tilewright.graph.types import Array
 
 WANTED = re.compile(r"input '(.*)' is not a constant")
+SAID = 8  # elements of a value that is said when a model is read
 KINDS = ("simple", "pytorch-converted", "pytorch-operator")
 
 
@@ -88,7 +89,22 @@ def read(case: TestCase) -> tuple[Graph, dict[str, Array]]:
     names = [value.name for value in case.model.graph.input]
     shapes, absent = structures(case)
     values = flat(names, case.data_sets[0][0]) if len(case.data_sets) == 1 else {}
-    return read_saying(case.model, values, shapes, absent)
+    try:
+        return read_saying(case.model, values, shapes, absent)
+    except ModelError:
+        small = {name: value for name, value in values.items() if _is_small(value)}
+        if not small:
+            raise
+        try:
+            return import_onnx(case.model, constants={**small, **absent}), small
+        except ModelError:
+            pass
+        raise
+
+
+def _is_small(value: Array) -> bool:
+    """Whether a value may be said when a model is read: a list of numbers, such as sizes."""
+    return value.ndim < 2 and value.size <= SAID and value.dtype.kind in "biufV"
 
 
 def read_saying(

@@ -21,7 +21,8 @@ from onnx.defs import OpSchema
 
 from tilewright.graph.errors import ModelError, UnsupportedOperator
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.importers.onnx.rules.table import RULES, rule_name
+from tilewright.graph.importers.onnx.node import NotSupported
+from tilewright.graph.importers.onnx.rules.table import RULES, find_rule, rule_name
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.types import Array
 
@@ -194,7 +195,7 @@ def _unprobed(version: Version) -> Support:
     rule = RULES.get(rule_name(NodeProto(op_type=schema.name, domain=schema.domain)))
     if rule is None:
         has_body = schema.has_function or schema.has_context_dependent_function
-        return Support({}, {}, "" if has_body else "there is no such core operator")
+        return Support({}, {}, "" if has_body else _why_none(schema, version))
     if schema.since_version not in rule.versions:
         return Support({}, {}, "this version is not known")
     if not schema.domain:
@@ -211,6 +212,15 @@ def _unprobed(version: Version) -> Support:
     except ModelError:
         pass  # it lacks what the rule asks for
     return Support({}, {})
+
+
+def _why_none(schema: OpSchema, version: Version) -> str:
+    """Why an operator that is no function has no rule."""
+    try:
+        find_rule(NodeProto(op_type=schema.name, domain=schema.domain), version.last)
+    except NotSupported as error:
+        return str(error)
+    raise AssertionError(schema.name)
 
 
 def _fits(node: NodeProto, schema: OpSchema) -> bool:

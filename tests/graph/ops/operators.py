@@ -11,19 +11,24 @@ from tilewright.graph.ops.attention import Attention
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.data_size import DataSize, SizeWithin
-from tilewright.graph.ops.determinant import Det
 from tilewright.graph.ops.elementwise import Elementwise
 from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts, TrueWords
 from tilewright.graph.ops.folding import Col2Im
 from tilewright.graph.ops.functions import Cast, Tanh
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
+from tilewright.graph.ops.linear_algebra.determinant import Det
+from tilewright.graph.ops.linear_algebra.elimination import EliminationStep
 from tilewright.graph.ops.logic import Where
 from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
 from tilewright.graph.ops.overlap import BoxCandidates, BoxTurns, ChosenBoxes, OverlapStep
 from tilewright.graph.ops.pool_places import MaxPoolPlaces, MaxUnpool
+from tilewright.graph.ops.pooled_regions.adaptive import AdaptiveRoiAlign
+from tilewright.graph.ops.pooled_regions.max_roi_pool import MaxRoiPool
+from tilewright.graph.ops.pooled_regions.roi_align import RoiAlign
+from tilewright.graph.ops.pooled_regions.spans import RoiBins, RoiPoints
 from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool, SumPool
 from tilewright.graph.ops.quantization import DynamicQuantizeLinear
 from tilewright.graph.ops.random.places import CountAtMost
@@ -37,7 +42,6 @@ from tilewright.graph.ops.reduction import (
     ReduceProd,
     ReduceSum,
 )
-from tilewright.graph.ops.region_pooling import RoiAlign
 from tilewright.graph.ops.registry import OPERATORS
 from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.resampling import Resample
@@ -102,6 +106,12 @@ def _candidates(share: float) -> tuple[Array, ...]:
 
 
 REGIONS = np.array([[0, 1, 4, 4], [-1, 0, 2, 6], [3, 3, 3, 3]], np.float32)
+SPANS = (
+    np.array([[0, 2], [1, 1], [0, 0]], np.int32),
+    np.array([[2, 1], [3, 0], [1, 1]], np.int32),
+    np.array([[0], [2], [1]], np.int32),
+    np.array([[2], [2], [1]], np.int32),
+)
 PLACES = np.array([[[[0, 2], [9, 14]]]])
 
 
@@ -213,6 +223,7 @@ def _of_places() -> tuple[Sample, ...]:
         (CacheUpdate(1), (x, numbers(2, 2, 4), np.array([1, 0]))),
         (ReverseSequence(1, 0), (x, np.array([3, 2]))),
         (Det(), (numbers(2, 3, 3),)),
+        (EliminationStep(), (numbers(2, 3, 3), np.array([[0, 1, 2]] * 2, np.int32), np.array(1))),
         (CountAtMost(), (numbers(2, 5), numbers(2, 3))),
     ]
     return tuple(Sample(op, arrays) for op, arrays in found)
@@ -228,6 +239,11 @@ def _between_elements() -> tuple[Sample, ...]:
         (Col2Im((5, 4), (2, 3), (2, 1), (1, 1, 0, 1), (1, 1)), (numbers(2, 12, 12),)),
         (RoiAlign(2, 3, 2), (image, REGIONS, np.array([1, 0, 1]))),
         (RoiAlign(2, 3, 1, 0.5, False, True), (image, REGIONS, np.array([1, 0, 1]))),
+        (RoiPoints(2, 5, 0.5, True), (REGIONS,)),
+        (RoiBins(2, 5, 1.0, True), (REGIONS,)),
+        (AdaptiveRoiAlign(3, 2), (image, REGIONS, np.array([1, 0, 1]), *SPANS)),
+        (AdaptiveRoiAlign(2, 2, 0.5, False, True), (image, REGIONS, np.array([1, 0, 1]), *SPANS)),
+        (MaxRoiPool(3, 2), (image, REGIONS, *SPANS)),
         (Resample(1), (x, np.array([0, 2, 1]), numbers(3, 2) / 9)),
         (Forest(2, 2), (numbers(5, 3), *TREES, numbers(4, 2))),
         (Forest(2, 2, "max"), (numbers(5, 3), *TREES, numbers(4, 2))),

@@ -28,6 +28,9 @@ from tilewright.tir.te import te
 
 # what an operator says that needs a number where a run decides
 REFUSED = {
+    "adaptive-shape",
+    "roi-pool-shape",
+    "roi-spans",
     "batch-norm-channels",
     "boxes-shape",
     "conv-bias",

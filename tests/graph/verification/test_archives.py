@@ -57,9 +57,7 @@ def error(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> fl
     """PyTorch is there, and its first output is off by so much."""
     found: float = request.param
 
-    def unflattened(
-        flat: Sequence[object], spec: object
-    ) -> tuple[object, object]:
+    def unflattened(flat: Sequence[object], spec: object) -> tuple[object, object]:
         return flat, {}
 
     trees = SimpleNamespace(tree_unflatten=unflattened, tree_leaves=list)

@@ -13,6 +13,7 @@ from tilewright.schedule.rules import long_sums
 from tilewright.schedule.rules.default import default_schedule, rule_for
 from tilewright.schedule.rules.gpu import rows as grid_rows
 from tilewright.schedule.rules.products import split_products
+from tilewright.tir.dim import Dim
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.stmt import Block, For, IterKind, Stmt
@@ -192,3 +193,19 @@ def test_more_ones_than_a_float_counts_are_counted() -> None:
     ones = np.ones(count, np.float32)
     one, two, three = (kernel(ones, threads=threads) for threads in (1, 2, 3))
     assert one == two == three == count
+
+
+def test_windows_whose_size_a_call_decides_are_no_long_chain() -> None:
+    """Parts of all that they may have would take memory for each; usually they are small."""
+    for usual, is_cut in ((None, True), (2, False)):
+        dims = [Dim(f"n{d}", low=0, high=300, typical=usual) for d in range(2)]
+        blocks = default_schedule(_window(dims), Target.parse("c:avx512")).func.blocks
+        assert any(block.name == "S_rf" for block in blocks) is is_cut
+
+
+def _window(dims: list[Dim]) -> PrimFunc:
+    x = te.placeholder((300, 300, 32), "float32", name="X")
+    i, j = (te.reduce_axis(dim, name=f"k{d}") for d, dim in enumerate(dims))
+    at = te.clamp_index(i, 300), te.clamp_index(j, 300)
+    s = te.compute((32,), lambda c: te.sum(x[(*at, c)], axis=(i, j)), name="S")
+    return te.func(x, s, name="window", sizes=dims)

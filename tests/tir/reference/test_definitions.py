@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from tilewright.tir.analysis.specialise import specialise
 from tilewright.tir.buffer import Load
+from tilewright.tir.dim import Dim
 from tilewright.tir.errors import IRError
 from tilewright.tir.expr import Sub
 from tilewright.tir.func import PrimFunc
@@ -80,3 +82,13 @@ def test_an_unknown_combination_is_refused() -> None:
         "IRError: evaluate: block 'C' combines its values in an unknown way; expected a sum, "
         "a product, a minimum or a maximum with its own element. [evaluate-reducer]"
     )
+
+
+def test_a_reduction_ends_where_no_point_counts() -> None:
+    size = Dim("n", low=0, high=100)
+    x, k = te.placeholder((3, 100), "float32", name="X"), te.reduce_axis(size, name="k")
+    y = te.compute((3,), lambda i: te.sum(x[i, te.clamp_index(k, 100)], axis=k), name="Y")
+    func = te.func(x, y, name="f", sizes=[size])
+    for value, steps in ((7, 7), (0, 1)):
+        (found,) = definitions(specialise(func, {size: value}))
+        assert [axis.extent for axis in found.reduced] == [steps]

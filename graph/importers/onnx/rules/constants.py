@@ -13,7 +13,7 @@ from .....graph.ops.size_values import SizeRange
 from .....tir.sizes import Size, closed_shape, greatest, is_closed
 from ....errors import ModelError
 from ....ops.repetition import Expand
-from ....types import Array, Splat, TensorType, frozen
+from ....types import Array, Splat, TensorType, frozen, numpy_type
 from ...limits import checked_type
 from ..node import NodeReader
 from .data_sizes import data_range
@@ -66,17 +66,24 @@ def _range(node: NodeReader) -> Result:
     if any(node.value(position) not in node.builder.constants for position in range(3)):
         return data_range(node)
     given = [node.constant(position) for position in range(3)]
-    if any(array.size != 1 or array.dtype.kind not in "iuf" for array in given):
+    if any(array.size != 1 or not _is_number(array) for array in given):
         _refuse_range(node, given)
+    if given[0].dtype.name == "bfloat16":
+        given = [array.astype(np.float32) for array in given]
     first, limit, step = (array.item() for array in given)
     steps = (limit - first) / step if step else math.nan
     if not math.isfinite(steps):
         _refuse_range(node, given)
     count, start = max(0, math.ceil(steps)), given[0]
     what = f"the result of {node.title}"
-    type_ = checked_type(what, start.dtype.name, (count,), node.tensors.limits)
+    kind = node.type(0).dtype
+    type_ = checked_type(what, kind, (count,), node.tensors.limits)
     node.tensors.account.compute(what, type_)
-    return frozen((start + np.arange(count) * step).astype(start.dtype).reshape(count))
+    return frozen((start + np.arange(count) * step).astype(numpy_type(kind)).reshape(count))
+
+
+def _is_number(array: Array) -> bool:
+    return array.dtype.kind in "iuf" or array.dtype.name == "bfloat16"
 
 
 def _open_range(node: NodeReader) -> SizeRange | None:

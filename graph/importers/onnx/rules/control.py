@@ -14,12 +14,14 @@ from ....regions.loop import ITERATION, Loop
 from ....types import Constant, Splat, TensorType, array_of, inverse
 from ..node import NodeReader, NotSupported, Region, node_name
 from ..structures import regrouped, structures_of
+from .batched_scan import batched_scan
 from .collected import collecting, cut
 from .data_sizes import stated_bounds
 from .rule import Application, ImportRule, Result, Several, Values
 from .unrolling import unrolled
 
 _TRUE = Splat(True, "bool", ())
+_BATCHED = 8  # the version of Scan that has a batch
 _LARGEST_COUNT = 1 << 40  # more iterations than anybody waits for: a condition ends them
 
 
@@ -186,6 +188,10 @@ def _conditional(
 
 def _scan(node: NodeReader) -> Result:
     """Arrays are read along their first axes: others are moved there, and back."""
+    if node.version == _BATCHED:
+        return batched_scan(node)
+    if node.given("directions"):
+        raise NotSupported(f"attribute 'directions' is one of version {_BATCHED}")
     number = node.integer("num_scan_inputs")
     states = len(node.inputs) - number
     if number < 1 or states < 0:
@@ -281,9 +287,10 @@ RULES: dict[str, ImportRule] = {
     "If": ImportRule((1, *_LOOPS), ("then_branch", "else_branch"), _if, outputs=None),
     "Loop": ImportRule((1, *_LOOPS), ("body",), _loop, outputs=None, takes_structures=True),
     "Scan": ImportRule(
-        (9, *_LOOPS),
+        (_BATCHED, 9, *_LOOPS),
         (
             "body",
+            "directions",
             "num_scan_inputs",
             "scan_input_axes",
             "scan_input_directions",

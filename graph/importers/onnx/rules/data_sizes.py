@@ -23,8 +23,10 @@ from ..node import NodeReader, NotSupported, node_name
 from .rule import ImportRule, Result
 
 
-def data_size(node: NodeReader, number: str, most: AnySize) -> AnySize:
-    """The size that the value `number`, one int64 of 0 to `most`, is from here on."""
+def data_size(node: NodeReader, number: str, most: AnySize, *, usual: int | None = None) -> AnySize:
+    """The size that the value `number`, one int64 of 0 to `most`, is from here on. usual: the one
+    for which schedules are chosen, the largest where it is None.
+    """
     if not largest(most):
         return 0
     builder = node.builder
@@ -35,7 +37,7 @@ def data_size(node: NodeReader, number: str, most: AnySize) -> AnySize:
     wanted = re.sub(r"\W+", "_", f"{node.proto.output[0]}_count").strip("_")
     others = (f"{wanted}_{number}" for number in count(1))
     name = next(name for name in chain([wanted], others) if name not in taken)
-    size = size_of(Dim(name, low=0, high=largest(most)))
+    size = size_of(Dim(name, low=0, high=largest(most), typical=usual))
     value = builder.fresh(f"{node_name(node.proto)}.size")
     builder.add_node(GraphNode(DataSize(size), (number,), (value,), node.proto.name))
     return size
@@ -125,7 +127,10 @@ def stated_bounds(node: NodeReader, output: str) -> Range:
     if output not in node.bounds:
         raise NotSupported(
             f"data decide how large '{output}' is, and nothing bounds it; expected "
-            f"shapes={{'{output}': (0, 8, 100)}}: the least, the usual and the largest size"
+            f"shapes={{'{output}': (0, 8, 100)}}: the least, the usual and the largest size",
+            unknown=[
+                value for value in node.inputs if value and node.builder.types[value].rank < 2
+            ],
         )
     return node.bounds[output]
 

@@ -1,9 +1,8 @@
-"""Rules of the matrix products and of determinants."""
+"""Rules of the matrix products."""
 
 from __future__ import annotations
 
-from .....tir.sizes import closed
-from ....ops import determinant, matmul
+from ....ops import matmul
 from ....ops.arithmetic import Add
 from ....ops.movement import Reshape, Transpose
 from ..node import NodeReader, NotSupported
@@ -46,15 +45,7 @@ def _matmul(node: NodeReader) -> Result:
     return Reshape((*stack, *rows, *columns)), (product,)
 
 
-def _det(node: NodeReader) -> Result:
-    x = node.type(0)
-    if x.rank and closed(x.shape[-1]) > determinant.MOST_ROWS:
-        raise NotSupported(f"{x} has more than {determinant.MOST_ROWS} rows")
-    return determinant.Det(), node.inputs
-
-
 RULES: dict[str, ImportRule] = {
-    "Det": ImportRule((11, 22), (), _det),
     "Gemm": ImportRule((7, 9, 11, 13), ("alpha", "beta", "transA", "transB"), _gemm),
     "MatMul": ImportRule((1, 9, 13), (), _matmul),
 }

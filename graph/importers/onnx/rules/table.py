@@ -14,6 +14,7 @@ from onnx import NodeProto
 
 from .....tir.siblings import siblings
 from ..node import NoRule, NotSupported, attribute_names, schema_of
+from .out_of_scope import OUT_OF_SCOPE
 from .rule import CONTRIBUTED, ImportRule
 
 
@@ -43,9 +44,13 @@ def find_rule(proto: NodeProto, opset: int) -> tuple[ImportRule, int]:
     """The rule for a node, of which every output that has a name is read, and its operator's
     version. opset: of the node's domain. Raises: NoRule, NotSupported when it does not know it.
     """
-    if rule_name(proto) not in RULES:
+    name = rule_name(proto)
+    if name in OUT_OF_SCOPE:
+        what, instead = OUT_OF_SCOPE[name]
+        raise NoRule(f"it is an operator of ONNX's standard that {what}", instead)
+    if name not in RULES:
         raise NoRule("there is no such core operator", _OTHER_OPERATORS)
-    rule = RULES[rule_name(proto)]
+    rule = RULES[name]
     version = _version(proto, opset, rule)
     if version not in rule.versions:
         raise NotSupported(

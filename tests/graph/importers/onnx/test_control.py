@@ -195,14 +195,6 @@ def test_refusals(golden: Callable[[str, str], None]) -> None:
     golden("errors/onnx_control.txt", "\n\n".join(texts))
 
 
-def test_an_old_scan_is_refused_with_the_versions_that_are_known() -> None:
-    made = MODELS["scanning"]().proto
-    made.opset_import[0].version = 8
-    text = refusal(made)
-    assert "its version 8 is not known; known are 9, 11, 13" in text
-    assert helper.make_opsetid("", 8).version == 8
-
-
 def open_branch(condition: str, *given: onnx.ValueInfoProto) -> onnx.ModelProto:
     """Relu or Exp of an array of open sizes, in the shape that it has outside."""
     sides = {

@@ -27,6 +27,25 @@ def test_older_opsets_are_converted_first(opset: int) -> None:
     np.testing.assert_array_equal(found, x + np.array([1, 2], np.float32).reshape(2, 1, 1))
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (1, 3, 2, 2)])
+@pytest.mark.parametrize("slopes", [[0.5, 2.0, 0.25], [0.5]])
+def test_slopes_of_an_old_prelu_are_those_of_channels(
+    shape: tuple[int, ...], slopes: list[float]
+) -> None:
+    declared = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, shape),
+        helper.make_tensor_value_info("s", TensorProto.FLOAT, [len(slopes)]),
+    ]
+    ends = [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)]
+    node = helper.make_node("PRelu", ["x", "s"], ["y"])
+    graph = helper.make_graph([node], "g", declared, ends, [tensor("s", slopes, "float32")])
+    old = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 6)], ir_version=3)
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    scale = np.array(slopes, np.float32).reshape(-1, *(1,) * (len(shape) - 2))
+    found = evaluate(import_onnx(old), {"x": x})["y"]
+    np.testing.assert_array_equal(found, np.where(x < 0, x * scale, x))
+
+
 def test_what_cannot_be_converted_is_refused_with_the_reason() -> None:
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, None)
     ends = [helper.make_empty_tensor_value_info("y")]

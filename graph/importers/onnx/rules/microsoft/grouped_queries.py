@@ -18,6 +18,7 @@ from .....ops.layer_norm import RMSNormalization
 from .....ops.scattering import CacheUpdate
 from .....ops.slicing import Pad, Slice
 from ...node import NodeReader, NotSupported
+from ..data_sizes import size_within
 from ..rule import Application, ImportRule, Result, Several
 from .attention import side_by_side
 from .heads import Scores, attended, head_depth, split_heads
@@ -94,7 +95,7 @@ def _grouped(node: NodeReader) -> Result:
     check_rank(node, node.value(5), 1)
     q, k, v = _operands(node, heads, shared)
     batch, _, rows, depth = node.builder.types[q].shape
-    cached = _Cached(node, heads, shared, batch, rows, node.size(6), _first(node, rows))
+    cached = _Cached(node, heads, shared, batch, rows, _places(node), _first(node, rows))
     if node.has(14) and node.has(15):
         own = node.real("qk_norm_epsilon", 1e-6)
         q = _normed(node, q, 14, node.real("q_norm_epsilon", own))
@@ -116,6 +117,18 @@ def _grouped(node: NodeReader) -> Result:
     )
     results: list[Application] = [(movement.Identity(), (name,)) for name in (y, keys, values)]
     return Several(tuple(results))
+
+
+def _places(node: NodeReader) -> AnySize:
+    """How many places the batch has after the call, at most. Where data decide it, the cache is one
+    buffer for all calls (past_present_share_buffer), and a run refuses more than it has.
+    """
+    total, builder = node.value(6), node.builder
+    if not node.has(3) or total in builder.constants or total in builder.sizes:
+        return node.size(6)
+    check_rank(node, node.value(3), 4)
+    number = node.emit(Cast("int64"), node.emit(movement.Reshape(()), total))
+    return size_within(node, number, closed(node.type(3).shape[2]), "total_sequence_length")
 
 
 def _check_known(node: NodeReader) -> None:

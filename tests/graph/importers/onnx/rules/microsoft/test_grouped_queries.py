@@ -17,6 +17,7 @@ from tests.graph.importers.onnx.rules.microsoft.contributed import (
     random,
     refusal,
 )
+from tilewright.graph.compile import compile
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
@@ -77,6 +78,21 @@ def test_a_cache_is_begun_and_continued() -> None:
         grouped([5, 3], 1, 8),
         grouped([6], 3, 8, do_rotary=1, rotary_interleaved=1),
     )
+
+
+@pytest.mark.needs_cc
+def test_a_cache_that_calls_share_may_be_filled_as_data_say() -> None:
+    """How many places there are is an input: as many as the cache has, at most."""
+    given = [grouped([5, 3], 1, 8, do_rotary=1), grouped([6], 3, 8)]
+    nodes = [Contributed(n.operator, n.inputs, n.attributes, (), 3) for n in given]
+    check_contributed(*nodes, engine=False)
+    model, feeds = model_of(nodes[:1]), feeds_of(nodes[:1])
+    engine = compile(model, cache=False)
+    found = engine.run(feeds)
+    for name, wanted in expected_of(nodes[:1], 17).items():
+        np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=1e-5)
+    with pytest.raises(IndexError, match="total_sequence_length"):
+        engine.run({**feeds, "n0_x6": np.array(9, np.int32)})
 
 
 def test_rows_are_rotated_to_their_places() -> None:

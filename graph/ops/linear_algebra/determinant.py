@@ -7,12 +7,12 @@ from typing import cast
 
 import numpy as np
 
-from ...tir.expr import Expr
-from ...tir.sizes import closed, largest
-from ...tir.te import te
-from ...tir.te.te import Tensor
-from ..types import Array, Floats, TensorType
-from .base import (
+from ....tir.expr import Expr
+from ....tir.sizes import closed, largest
+from ....tir.te import te
+from ....tir.te.te import Tensor
+from ...types import Array, Floats, TensorType
+from ..base import (
     Operator,
     OperatorRole,
     ReferenceWork,
@@ -48,10 +48,25 @@ class Det(Operator):
         return ReferenceWork(2 * base.held, base.steps + MOST_ROWS * largest(types[0].elements))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        """The steps of the kernel: a product of pivots may overflow where the logarithm of a
+        determinant, with which NumPy computes it, does not.
+        """
         x = cast(Floats, arrays[0])
-        wide = x.astype(np.float32) if x.dtype == np.float16 else x
+        left = x.astype(np.float32) if x.dtype == np.float16 else x
+        total = np.ones(x.shape[:-2], left.dtype)
+        rows = np.arange(x.shape[-1])
         with np.errstate(all="ignore"):
-            return (np.asarray(np.linalg.det(wide)).astype(x.dtype),)
+            for size in range(len(rows), 0, -1):
+                place = np.argmax(np.abs(left[..., 0]), axis=-1)[..., None]
+                order = np.where(rows[:size] == place, 0, rows[:size])
+                order[..., 0] = place[..., 0]
+                swapped = np.take_along_axis(left, order[..., None], -2)
+                pivot, signs = swapped[..., 0, 0], np.where(place[..., 0] == 0, 1, -1)
+                total = np.multiply(total, np.multiply(pivot, signs.astype(left.dtype)))
+                divisor = np.where(pivot == 0, 1, pivot).astype(left.dtype)[..., None, None]
+                lost = np.divide(swapped[..., 1:, :1], divisor) * swapped[..., :1, 1:]
+                left = np.subtract(swapped[..., 1:, 1:], lost)
+        return (total.astype(x.dtype),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors

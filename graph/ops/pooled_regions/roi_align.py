@@ -9,13 +9,13 @@ from typing import cast
 
 import numpy as np
 
-from ...tir.expr import Expr
-from ...tir.reference.arithmetic import convert_array
-from ...tir.sizes import closed, largest
-from ...tir.te import te
-from ...tir.te.te import Tensor
-from ..types import Array, Floats, TensorType
-from .base import (
+from ....tir.expr import Expr
+from ....tir.reference.arithmetic import convert_array
+from ....tir.sizes import closed, largest
+from ....tir.te import te
+from ....tir.te.te import Tensor
+from ...types import Array, Floats, TensorType
+from ..base import (
     Operator,
     OperatorRole,
     ReferenceWork,
@@ -144,8 +144,8 @@ class RoiAlign(Operator):
             z, exists_z = _point(right[r, w * self.samples + j])
             at = te.clamp_index(image[r], closed(shape_of(x)[0]))
             values = [
-                rows[at, _element(y, a, height), _element(z, b, width), c]
-                * (_share(y, a) * _share(z, b))
+                rows[at, element_at(y, a, height), element_at(z, b, width), c]
+                * (share_of(y, a) * share_of(z, b))
                 for a in (0, 1)
                 for b in (0, 1)
             ]
@@ -184,12 +184,12 @@ def _point(at: Expr) -> tuple[Expr, Expr]:
     return at, at >= 0.0
 
 
-def _element(at: Expr, step: int, size: int) -> Expr:
+def element_at(at: Expr, step: int, size: int) -> Expr:
     """The element before a point, or the one behind."""
     return te.clamp_index(te.cast(te.floor(at), "int64") + step, size)
 
 
-def _share(at: Expr, step: int) -> Expr:
+def share_of(at: Expr, step: int) -> Expr:
     """The weight of that element."""
     rest = at - te.floor(at)
     return rest if step else 1 - rest

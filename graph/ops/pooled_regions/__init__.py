@@ -1,0 +1,6 @@
+"""Pooling over regions of images that another tensor names."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )
