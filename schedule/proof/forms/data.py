@@ -3,7 +3,8 @@
 A datum is a part of an index whose value the proof cannot follow: a value that is loaded, or what
 is computed from one other than by sums, products with a number and quotients. It may be anything in
 its interval. Where the definition clamps it, max(min(value, 9), 0), the whole clamp is the datum,
-and the interval is that of the clamp. `Each` is a datum that does take every value.
+and the interval is that of the clamp; where a dim is in it, max(min(value, n - 1), 0), the datum
+ends below that form, too. `Each` is a datum that does take every value.
 """
 
 from __future__ import annotations
@@ -13,12 +14,26 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ....tir.analysis.data import data_interval
-from ....tir.dtype import INT64
-from ....tir.expr import Add, Const, Expr, FloorDiv, FloorMod, Mul, Sub, Var
+from ....tir.dim import Dim
+from ....tir.dtype import INT64, UINT64
+from ....tir.expr import (
+    Add,
+    Cast,
+    Const,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Mul,
+    Select,
+    Sub,
+    Var,
+)
 from ....tir.node import Node
 from ....tir.text.printer import print_expr
 from ....tir.visit import loads
-from .affine import Affine, Ranges, Undecided, affine, interval
+from .affine import Affine, Ranges, Undecided, affine, extreme, interval
 
 WIDEST = 1 << 31  # values of a datum; one of more is bounded by nothing but its type
 
@@ -86,3 +101,26 @@ def datum_interval(datum: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> tu
         read = loads(datum)[0].buffer.name
         raise Undecided(f"the index {print_expr(datum)} depends on the values of '{read}'")
     return low, high
+
+
+def ceilings(datum: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> tuple[Affine, ...]:
+    """Forms of dims that a datum does not exceed, whatever is loaded."""
+    forms = _ceilings(datum, env, ranges)
+    return tuple(form for form in forms if any(isinstance(v, Dim) for v in form.variables()))
+
+
+def _ceilings(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> tuple[Affine, ...]:
+    if expr.dtype.is_integer and not loads(expr):
+        try:
+            return (affine(expr, env, ranges),)
+        except Undecided:
+            return ()
+    match expr:
+        case Min(a, b):
+            return (*_ceilings(a, env, ranges), *_ceilings(b, env, ranges))
+        case Max(a, b) | Select(_, a, b):
+            some, others = _ceilings(a, env, ranges), _ceilings(b, env, ranges)
+            return tuple(extreme(x, y, True, ranges) for x in some for y in others)
+        case Cast(value) if expr.dtype == INT64 and value.dtype.is_integer:
+            return () if value.dtype == UINT64 else _ceilings(value, env, ranges)
+    return ()

@@ -337,14 +337,14 @@ class _Pairing:
         if not where:
             return
         statement = self.statement
-        reader, values = reading(statement, nest.buffer, nest.indices)
+        reader, values, within = reading(statement, nest.buffer, nest.indices)
         meant = self.same_data(nest, canon, values, where, exact)
         element = tuple(
             affine(without_data(i, meant), self.env, reader.ranges) for i in canon.indices
         )
         mine = tuple(without_data(i, values) for i in nest.indices)
         sure = exact and is_certain(values)
-        where = both(where, holding(self.given, reader, values))
+        where = both(where, within, holding(self.given, reader, values))
         taken = access(reader, nest.buffer, mine, where, exact=sure)
         copied = statement.role is Role.COPY
         tensor = self.tensor if copied else self.families.sources[statement.family, canon.buffer]

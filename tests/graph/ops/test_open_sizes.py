@@ -47,7 +47,6 @@ REFUSED = {
     "size-open",
     "size-undecided",
     "slice-bounds",
-    "te-dim-data",
 }
 
 

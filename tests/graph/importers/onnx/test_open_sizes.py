@@ -197,10 +197,10 @@ def pooled() -> str:
     return str(caught.value)
 
 
-def indexed() -> str:
-    """Words of which data say the place, on an axis that a run decides."""
+def channels() -> str:
+    """A sum over neighbours among channels, of which a run decides how many there are."""
     nodes = Nodes()
-    output = nodes.add("GatherElements", "ids", "ids", axis=1)
+    output = nodes.add("LRN", nodes.add("Unsqueeze", "x", [3]), size=3)
     with pytest.raises(ModelError) as caught:
         tw.compile(nodes.imported(output), "c:scalar", verify="off")
     return str(caught.value)
@@ -214,6 +214,6 @@ def test_what_needs_a_number_says_so(golden: Golden) -> None:
         refusal(flat, {"batch": (3, 2, 1), "seq": 4}),
         refusal(flat, {"batch": (1, 2), "seq": 4}),
         pooled(),
-        indexed(),
+        channels(),
     ]
     golden("errors/open_sizes.txt", "\n\n".join(texts))

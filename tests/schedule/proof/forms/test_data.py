@@ -424,3 +424,42 @@ def test_two_equal_conditions_of_data_may_be_one() -> None:
     assert prove(parse(once), form).status == "proved"
     assert prove(parse(once.replace("< 3", "< 2")), form).status != "proved"
     assert prove(parse(text.replace("< 3 and", "< 2 and")), form).status != "proved"
+
+
+OPEN = """\
+def gather(n: dim(1, 8), T: float32[n, 5], N: int32[4], Y: output(float32[4, 5])):
+    S = alloc(float32[n, 5], "global")
+    for i in range(8):
+        for j in range(5):
+            with block("S", vi=spatial(n, i), vj=spatial(5, j)):
+                S[vi, vj] = T[vi, vj] * 2.0
+    for i in range(4):
+        for j in range(5):
+            with block("Y", vi=spatial(4, i), vj=spatial(5, j)):
+                Y[vi, vj] = S[max(min(cast(N[vi], "int64"), n - 1), 0), vj]
+"""
+
+
+def test_data_that_end_below_a_size_that_a_call_decides_are_proved() -> None:
+    func = parse(OPEN)
+    for shortcuts in (True, False):
+        verdict = prove(func, canonical_form(func), shortcuts=shortcuts)
+        assert verdict.status == "proved", verdict
+
+
+@pytest.mark.parametrize("last", ["n", "7", "2 * n - 1"])
+def test_data_that_may_reach_the_rows_that_a_call_has_not_are_not_proved(last: str) -> None:
+    func = parse(OPEN.replace("n - 1), 0)", f"{last}), 0)"))
+    verdict = prove(func, canonical_form(func))
+    assert verdict.status != "proved"
+    assert "'S' has shape [n, 5]" in str(verdict)
+
+
+def test_an_axis_that_may_be_empty_is_asked_about_first() -> None:
+    text = OPEN.replace("dim(1, 8)", "dim(0, 8)")
+    func = parse(text)
+    assert prove(func, canonical_form(func)).status != "proved"
+    read = 'S[max(min(cast(N[vi], "int64"), n - 1), 0), vj]'
+    assert read in text
+    func = parse(text.replace(read, f"select(0 < n, {read}, 0.0)"))
+    assert prove(func, canonical_form(func)).status == "proved"
