@@ -306,13 +306,12 @@ def reading(
     loops: list[For] = []
     ranges = dict(statement.ranges)
     within = ALWAYS
-    for datum in data_of(indices):
+    for datum in data_of(indices, statement.env, statement.ranges):
         low, high = datum_interval(datum, statement.env, statement.ranges)
         values[datum] = index(low)
         if low == high:
             continue
-        name = datum.name if isinstance(datum, Each) else loads(datum)[0].buffer.name
-        loop = For(Var(name), high - low + 1, ForKind.SERIAL, NOTHING)
+        loop = For(Var(_name_of(datum)), high - low + 1, ForKind.SERIAL, NOTHING)
         loops.append(loop)
         ranges[loop.var] = (0, high - low)
         values[datum] = add(loop.var, index(low))
@@ -326,6 +325,14 @@ def reading(
     whole = (*statement.loops, *loops)
     positions = (*statement.positions, *(last for _ in loops))
     return replace(statement, loops=whole, positions=positions, ranges=ranges), values, within
+
+
+def _name_of(datum: Expr) -> str:
+    """What the loop is called that runs through the values of a datum."""
+    if isinstance(datum, Each):
+        return datum.name
+    read = loads(datum)
+    return read[0].buffer.name if read else "at"
 
 
 def is_certain(values: Mapping[Expr, Expr]) -> bool:

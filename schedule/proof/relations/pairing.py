@@ -361,12 +361,13 @@ class _Pairing:
         Raises: _Mismatch where one has more data: then other operands may correspond.
         """
         meant: dict[Expr, Expr] = {}
-        for datum in data_of(canon.indices):
+        data = data_of(canon.indices, self.env, self.statement.ranges)
+        for datum in data:
             low, high = datum_interval(datum, self.env, self.statement.ranges)
             if low == high:
                 meant[datum] = index(low)
         mine = [datum for datum, value in values.items() if not isinstance(value, Const)]
-        theirs = [datum for datum in data_of(canon.indices) if datum not in meant]
+        theirs = [datum for datum in data if datum not in meant]
         if len(theirs) != len(mine):
             raise _Mismatch(
                 f"block '{self.statement.name}' loads {print_expr(nest)}, where the canonical form "
