@@ -161,7 +161,7 @@ class Resize(Operator):
         }
 
         def source(d: int, index: Expr, places: Places | Stretch) -> Expr:
-            if places == SAME:
+            if places == SAME and self.sizes[d] == shape_of(x)[d]:
                 return index
             extent = x.extents[d]
             if isinstance(places, Stretch):
