@@ -153,6 +153,20 @@ PLACES = {
     ("kind", "more", "attributes"),
     [
         ("Conv", ("w",), {"auto_pad": "SAME_UPPER"}),
+        ("Conv", ("w",), {"auto_pad": "SAME_UPPER", "strides": [2, 3]}),
+        ("Conv", ("w",), {"auto_pad": "SAME_LOWER", "strides": [4, 2], "dilations": [1, 2]}),
+        ("MaxPool", (), {"kernel_shape": [3, 2], "auto_pad": "SAME_LOWER", "strides": [2, 3]}),
+        ("AveragePool", (), {"kernel_shape": [2, 3], "auto_pad": "SAME_UPPER", "strides": [3, 2]}),
+        (
+            "AveragePool",
+            (),
+            {
+                "kernel_shape": [3, 3],
+                "auto_pad": "SAME_LOWER",
+                "strides": [2, 2],
+                "count_include_pad": 1,
+            },
+        ),
         ("MaxPool", (), {"kernel_shape": [3, 2], "pads": [1, 1, 0, 0]}),
         ("MaxPool", (), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
         ("AveragePool", (), {"kernel_shape": [3, 3], "strides": [2, 1], "pads": [1, 1, 1, 1]}),

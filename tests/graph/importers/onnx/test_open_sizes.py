@@ -169,7 +169,7 @@ def backwards(n: Nodes) -> str:
 def windows(n: Nodes) -> str:
     """How much is padded depends on whether the size is even."""
     image = n.add("Unsqueeze", "x", [1])
-    return n.add("MaxPool", image, kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
+    return n.add("LpPool", image, kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
 
 
 def halved(n: Nodes) -> str:
