@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .....tir.sizes import closed_shape, greatest, is_closed, largest, quotient
+from collections.abc import Sequence
+
+from .....tir.sizes import AnySize, closed_shape, greatest, is_closed, largest, quotient
 from ....errors import ModelError
 from ....ops import arithmetic, pooling
 from ....ops.base import lowest
@@ -47,12 +49,7 @@ def windows_of(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
         return strides, pads, dilations  # malformed: the operator's own check says how
     sides = zip(x.shape[2:], pads[:n], pads[n:], strict=True)
     padded = [size + max(0, before) + max(0, after) for size, before, after in sides]
-    checked_type(
-        f"the padded input of {node.title}",
-        x.dtype,
-        (*x.shape[:2], *padded),
-        node.tensors.limits,
-    )
+    _check_padded(node, padded)
     # a stride beyond the end is as good as one to the end; one tap has no distance to another
     return (
         tuple(
@@ -63,6 +60,13 @@ def windows_of(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
             1 if taps == 1 < step else step for taps, step in zip(kernel, dilations, strict=True)
         ),
     )
+
+
+def _check_padded(node: NodeReader, sizes: Sequence[AnySize]) -> None:
+    """Raises: ModelError where the input, padded to spatial `sizes`, exceeds the limits."""
+    x = node.type(0)
+    shape = (*x.shape[:2], *sizes)
+    checked_type(f"the padded input of {node.title}", x.dtype, shape, node.tensors.limits)
 
 
 def _stated(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
@@ -122,7 +126,9 @@ def _same_padded(
     taps = zip(sizes, strides, kernel, dilations, strict=True)
     reached = [quotient(n - 1, stride) * stride + (k - 1) * d + 1 for n, stride, k, d in taps]
     read = zip(reached, before, sizes, strict=True)  # from the pads on, of which some are cut off
-    behind = (max(0, largest(whole - pad - size)) for whole, pad, size in read)
+    behind = [max(0, largest(whole - pad - size)) for whole, pad, size in read]
+    ends = zip(map(largest, before), sizes, behind, strict=True)
+    _check_padded(node, [first + size + last for first, size, last in ends])
     first = (0, 0, *map(largest, before))
     padded = add(
         node, surrounded(node, value or node.value(0), first, (0, 0, *behind), element=fill)
@@ -133,8 +139,8 @@ def _same_padded(
     return made, (strides, (0,) * (2 * n), dilations)
 
 
-def convolution(node: NodeReader) -> Conv:
-    """The convolution that a node's weights and attributes say."""
+def _kernel_of(node: NodeReader) -> tuple[int, ...]:
+    """The taps of a convolution, as its weights have them."""
     kernel = closed_shape(node.type(1).shape[2:])
     stated = node.integers("kernel_shape", kernel)
     if stated != kernel:
@@ -142,12 +148,17 @@ def convolution(node: NodeReader) -> Conv:
             f"model: {node.title} has kernel_shape {list(stated)} and weights {node.type(1)}.",
             code="onnx-kernel-shape",
         )
-    strides, pads, dilations = windows_of(node, kernel)
+    return kernel
+
+
+def convolution(node: NodeReader) -> Conv:
+    """The convolution that a node's weights and attributes say."""
+    strides, pads, dilations = windows_of(node, _kernel_of(node))
     return Conv(strides, pads, dilations, node.integer("group", 1))
 
 
 def _conv(node: NodeReader) -> Result:
-    found = _same_padded(node, closed_shape(node.type(1).shape[2:]), 0)
+    found = _same_padded(node, _kernel_of(node), 0)
     if found is None:
         return convolution(node), node.inputs
     value, windows = found
