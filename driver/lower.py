@@ -21,6 +21,7 @@ from ..schedule.schedule import Schedule
 from ..schedule.verdict import PROVED, REFUTED, Verdict
 from ..tir.analysis.bounds import known_interval
 from ..tir.analysis.data import loose_indices
+from ..tir.dim import Dim
 from ..tir.errors import InternalError, IRError, TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.instructions.instructions import INSTRUCTIONS
@@ -237,11 +238,12 @@ def _check_indices(func: PrimFunc) -> None:
     for block in func.blocks:
         for load in loads(block.body):
             for position in loose_indices(load, lambda plain: known_interval(plain, ranges)):
-                extent = load.buffer.shape[position]
+                size = load.buffer.extents[position]
+                last = f"{size.name}-1" if isinstance(size, Dim) else size - 1
                 raise DefinitionError(
                     f"build: block '{block.name}' of '{func.name}' reads dimension {position} of "
                     f"'{load.buffer.name}' at {print_expr(load.indices[position])}, which is data; "
-                    f"expected it clamped to 0 .. {extent - 1}.",
+                    f"expected it clamped to 0 .. {last}.",
                     code="definition-data",
                 )
 

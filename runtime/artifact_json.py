@@ -229,7 +229,9 @@ def parameter_from_json(data: Reader, dims: Dims = NO_DIMS) -> Parameter:
 
 
 def _index_check(data: Reader) -> IndexCheck:
-    return IndexCheck(data["what"].text(), data["extent"].integer())
+    extent = data["extent"]
+    size = extent.text() if isinstance(extent.value, str) else extent.integer()
+    return IndexCheck(data["what"].text(), size)
 
 
 def _entry_to_json(entry: Entry) -> Json:

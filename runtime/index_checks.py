@@ -23,7 +23,7 @@ def check_indices(call: str, checks: Iterable[tuple[IndexCheck, int]], node: str
         value = check.failure(word)
         if value is not None:
             raise IndexRangeError(
-                f"{call}: '{check.what}'{of} is {value}; expected 0 to {check.extent - 1}.",
+                f"{call}: '{check.what}'{of} is {value}; expected 0 to {check.most}.",
                 code="index-range",
                 notes=("the outputs were computed with the nearest index that exists.",),
             )

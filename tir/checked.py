@@ -5,7 +5,8 @@ that range, so that every access stays inside its tensor, and the call fails. It
 definitions only: `te.func` splits it in two, both of them pure:
 - the clamp, max(min(value, extent - 1), 0);
 - a check: one more output of the function, the largest of all values that the definition uses, as
-  uint64, where a negative value is larger than any extent (`index_check`).
+  uint64, where a negative value is larger than any extent (`index_check`). Where a call decides the
+  extent, the values that lie inside count as 0.
 So a check is scheduled, lowered and proved like any other tensor; no threads race to report; and
 the value that is reported depends neither on the schedule nor on the number of threads.
 """
@@ -16,8 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .conditions import all_of
+from .dim import Dim, Extent, most
 from .dtype import INT64, UINT64, DType
-from .expr import And, Cast, Expr, Max, Min, Not, Or, Select, const, index
+from .expr import LT, And, Cast, Expr, Max, Min, Not, Or, Select, const, index
 from .index_check import IndexCheck
 from .node import Node
 from .visit import transform, walk
@@ -32,7 +34,7 @@ class Checked(Expr):
     """
 
     value: Expr
-    extent: int
+    extent: Extent
     what: str
 
     @property
@@ -40,11 +42,12 @@ class Checked(Expr):
         return INT64
 
 
-def clamped(value: Expr, extent: int) -> Expr:
+def clamped(value: Expr, extent: Extent) -> Expr:
     """The int64 `value` moved into 0 .. extent-1; 0 where the extent is 0."""
-    if extent <= 1:  # a clamped value that is simplified later leaves what was computed for it
+    if most(extent) <= 1:  # what is simplified later leaves what was computed for it
         return index(0)
-    return Max(Min(value, index(extent - 1)), index(0))
+    last = extent - 1 if isinstance(extent, Dim) else index(extent - 1)
+    return Max(Min(value, last), index(0))
 
 
 def without_checks(value: Expr) -> Expr:
@@ -73,9 +76,12 @@ def _checks(expr: Expr, taken: tuple[Expr, ...]) -> Iterator[tuple[IndexCheck, E
     operands = [(child, taken) for child in expr.children() if isinstance(child, Expr)]
     match expr:
         case Checked(value, extent, what):
-            used = Cast(without_checks(value), UINT64)
+            name = extent.name if isinstance(extent, Dim) else extent
+            used = _compared(without_checks(value), extent)
+            if isinstance(extent, Dim):  # whether it has elements is what the check is about
+                taken = tuple(asked for asked in taken if asked != LT(index(0), extent))
             on = without_checks(all_of(*taken))
-            yield IndexCheck(what, extent), Select(on, used, const(0, UINT64)) if taken else used
+            yield IndexCheck(what, name), Select(on, used, const(0, UINT64)) if taken else used
         case Select(condition, a, b):
             otherwise = (*taken, Not(condition))
             operands = [(condition, taken), (a, (*taken, condition)), (b, otherwise)]
@@ -85,3 +91,13 @@ def _checks(expr: Expr, taken: tuple[Expr, ...]) -> Iterator[tuple[IndexCheck, E
             operands = [(a, taken), (b, (*taken, Not(a)))]
     for operand, where in operands:
         yield from _checks(operand, where)
+
+
+def _compared(value: Expr, extent: Extent) -> Expr:
+    """What a check takes the largest of for a value, as uint64."""
+    bits: Expr = Cast(value, UINT64)
+    if not isinstance(extent, Dim):
+        return bits
+    if extent.low == 0:  # no value is inside, and 0 would say that all are
+        bits = Select(extent < 1, const((1 << 64) - 1, UINT64), bits)
+    return Select(all_of(index(0) <= value, value < extent), const(0, UINT64), bits)

@@ -283,7 +283,8 @@ def _clip_config() -> transformers.CLIPConfig:
         "num_hidden_layers": LAYERS,
         "num_attention_heads": HEADS,
     }
-    text = {**common, "vocab_size": WORDS, "eos_token_id": 2, "bos_token_id": 1, "pad_token_id": 0}
+    words = {"vocab_size": WORDS, "eos_token_id": 2, "bos_token_id": 1, "pad_token_id": 0}
+    text = {**common, **words, "max_position_embeddings": 512}
     vision = {**common, "image_size": SIDE, "patch_size": 32}
     return transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=WIDTH)
 

@@ -148,7 +148,7 @@ def _failed(artifact: ProgramArtifact) -> str:
         FAILED.format(
             label=comment(f"{item.check.what} of {item.label}")[:70],
             position=item.word.position,
-            extent=item.check.extent,
+            least=item.check.fails_from,
         )
         for item in artifact.checks
     )

@@ -147,7 +147,7 @@ OUTSIDE = """\
 
 FAILED = """\
     /* {label} */
-    if (*(const uint64_t *)((const char *)scratch + {position}) >= {extent}u)
+    if (*(const uint64_t *)((const char *)scratch + {position}) >= {least}u)
         result = 1;
 """
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...tir.dim import Dim
 from ...tir.expr import Expr
-from ...tir.sizes import AnySize, closed
+from ...tir.sizes import AnySize, axis_of, closed
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Shape, TensorType
@@ -53,7 +54,7 @@ class Gather(Operator):
             if 0 in x.shape:
                 return te.const(0, x.dtype)
             at = index_from_front(indices[i[self.axis : end]], shape[self.axis])
-            return x[(*i[: self.axis], at, *i[end:])]
+            return where_any(x[(*i[: self.axis], at, *i[end:])], shape[self.axis])
 
         return (te.compute(result.shape, element, name=name),)
 
@@ -96,7 +97,7 @@ class GatherElements(Operator):
             if 0 in x.shape:
                 return te.const(0, x.dtype)
             at = index_from_front(indices[i], shape[self.axis])
-            return x[(*i[: self.axis], at, *i[self.axis + 1 :])]
+            return where_any(x[(*i[: self.axis], at, *i[self.axis + 1 :])], shape[self.axis])
 
         return (te.compute(shape_of(indices), element, name=name),)
 
@@ -146,7 +147,7 @@ class GatherND(Operator):
                 return te.const(0, x.dtype)
             sizes = shape_of(x)[self.batch : self.batch + depth]
             at = [index_from_front(indices[(*i[:outer], n)], size) for n, size in enumerate(sizes)]
-            return x[(*i[: self.batch], *at, *i[outer:])]
+            return where_any(x[(*i[: self.batch], *at, *i[outer:])], *sizes)
 
         return (te.compute(result.shape, element, name=name),)
 
@@ -174,5 +175,13 @@ def places_from_front(indices: Array, sizes: int | tuple[int, ...]) -> NDArray[n
 def index_from_front(value: Expr, size: AnySize) -> Expr:
     """An index from the front, checked."""
     position = te.cast(value, "int64")
-    counted = te.select(position < 0, position + closed(size), position)
-    return te.checked(counted, closed(size), what="index from the front")
+    counted = te.select(position < 0, position + axis_of(size), position)
+    return te.checked(counted, size, what="index from the front")
+
+
+def where_any(value: Expr, *sizes: AnySize) -> Expr:
+    """What is read at data along axes of these sizes; 0 in a call that finds one of them empty."""
+    for size in map(axis_of, sizes):
+        if isinstance(size, Dim) and size.low == 0:
+            value = te.select(size > 0, value, te.const(0, value.dtype))
+    return value

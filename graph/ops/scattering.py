@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tir.expr import Expr
-from ...tir.sizes import as_expression, closed, largest
+from ...tir.sizes import axis_of, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Shape, TensorType
@@ -38,7 +38,7 @@ from .base import (
     refuse,
     shape_of,
 )
-from .gathering import index_from_front, places_from_front
+from .gathering import index_from_front, places_from_front, where_any
 
 Combining = Literal["none", "add", "mul", "max", "min"]
 COMBININGS: dict[str, Combining] = {name: name for name in get_args(Combining)}
@@ -133,7 +133,7 @@ class ScatterElements(_Scatter):
         shape, given = shape_of(x), shape_of(indices)
         if indices.shape.count(0) or x.shape.count(0):
             return (te.compute(shape, lambda *i: x[i], name=name),)
-        size = closed(shape[self.axis])
+        size = shape[self.axis]
         places = te.compute(
             given,
             lambda *i: te.cast(index_from_front(indices[i], size), "int32"),
@@ -143,25 +143,24 @@ class ScatterElements(_Scatter):
 
         def source(i: tuple[Expr, ...], along: Expr) -> tuple[Expr, ...]:
             """Where the updates of an element of x stand, as far as there are any."""
-            ends = (as_expression(g - 1) for g in given)
             same = (
-                i[d] if shape[d] == given[d] else te.minimum(i[d], end)
-                for d, end in enumerate(ends)
+                i[d] if shape[d] == g else te.minimum(i[d], axis_of(g) - 1)
+                for d, g in enumerate(given)
             )
             return tuple(along if d == self.axis else at for d, at in enumerate(same))
 
         def is_own(i: tuple[Expr, ...]) -> Expr:
             own = te.eq(places[source(i, r)], te.cast(i[self.axis], "int32"))
             cut = [d for d, g in enumerate(given) if d != self.axis and g != shape[d]]
-            return te.all_of(own, *(i[d] < as_expression(given[d]) for d in cut))
+            return te.all_of(own, *(i[d] < axis_of(given[d]) for d in cut))
 
         if self.combining == "none":
             last = _last(shape, lambda *i: is_own(i), r, name)
-            end = closed(given[self.axis])
+            end = given[self.axis]
 
             def chosen(*i: Expr) -> Expr:
                 update = updates[source(i, te.clamp_index(last[i], end))]
-                return te.select(last[i] < 0, x[i], update)
+                return te.select(last[i] < 0, x[i], where_any(update, end))
 
             return (te.compute(shape, chosen, name=name),)
         neutral = self._neutral(str(x.dtype))
@@ -207,7 +206,7 @@ class ScatterND(_Scatter):
         def place(k: Expr) -> Expr:
             found = index_from_front(indices[k, 0], sizes[0])
             for d, size in enumerate(sizes[1:], 1):
-                found = found * as_expression(size) + index_from_front(indices[k, d], size)
+                found = found * axis_of(size) + index_from_front(indices[k, d], size)
             return te.cast(found, "int32")
 
         places = te.compute(count, place, name=f"{name}_place")
@@ -217,11 +216,12 @@ class ScatterND(_Scatter):
             return te.eq(places[r], te.cast(_linear(i, sizes), "int32"))
 
         if self.combining == "none":
-            last, end = _last(sizes, is_own, r, name), closed(count)
+            last = _last(sizes, is_own, r, name)
 
             def chosen(*i: Expr) -> Expr:
                 own = last[i[:-1]]
-                return te.select(own < 0, x[i], updates[te.clamp_index(own, end), i[-1]])
+                update = updates[te.clamp_index(own, count), i[-1]]
+                return te.select(own < 0, x[i], where_any(update, count))
 
             return (te.compute(shape, chosen, name=name),)
         neutral = self._neutral(str(x.dtype))
@@ -248,7 +248,7 @@ def _linear(i: tuple[Expr, ...], sizes: Shape) -> Expr:
     """The number of a place in row-major order."""
     found = i[0]
     for index, size in zip(i[1:], sizes[1:], strict=True):
-        found = found * as_expression(size) + index
+        found = found * axis_of(size) + index
     return found
 
 
@@ -297,21 +297,23 @@ class CacheUpdate(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         cache, update = tensors[:2]
         shape = shape_of(cache)
-        size, count = closed(shape[self.axis]), closed(shape_of(update)[self.axis])
+        size, count = shape[self.axis], shape_of(update)[self.axis]
+        own_size, own_count = axis_of(size), axis_of(count)
 
         def element(*i: Expr) -> Expr:
-            if not count:
+            if count == 0:
                 return cache[i]
             offset = i[self.axis]
             if tensors[2:]:
                 place = tensors[2][i[0]]
                 if self.circular:
-                    offset = (offset - place % size) % size
+                    offset = (offset - place % own_size) % own_size
                 else:
                     offset = offset - te.checked(place, size - count + 1, what="write index")
-            own = te.all_of(offset >= 0, offset < count)
+            own = te.all_of(offset >= 0, offset < own_count)
             at = te.clamp_index(offset, count)
-            return te.select(own, update[(*i[: self.axis], at, *i[self.axis + 1 :])], cache[i])
+            new = update[(*i[: self.axis], at, *i[self.axis + 1 :])]
+            return te.select(own, where_any(new, count), cache[i])
 
         return (te.compute(shape, element, name=name),)
 
@@ -351,10 +353,10 @@ class ReverseSequence(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, lengths = tensors
         shape = shape_of(x)
-        size = closed(shape[self.time])
+        size = shape[self.time]
 
         def element(*i: Expr) -> Expr:
-            if not size:
+            if size == 0:
                 return te.const(0, x.dtype)
             step = i[self.time]
             own = te.checked(lengths[i[self.batch]], size + 1, what="length")

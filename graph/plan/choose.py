@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...tir.errors import IRError
 from ...tir.sizes import SizeError
 from ..errors import ModelError
 from ..ir.ir import Graph
@@ -163,10 +162,6 @@ def _choice(
     try:
         return KernelChoice(group, fused, values, pricer.kernel(fused))
     except SizeError as error:
-        problem = error.message
-    except IRError as error:
-        if error.code != "te-dim-data":
-            raise
         problem = error.message
     raise ModelError(
         f"plan: {group.title} ({group.label}) has no kernel for sizes that a run "

@@ -13,15 +13,14 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.driver.lower import DefinitionError
+from tilewright.runtime.arrays import Array
 from tilewright.runtime.index_checks import IndexRangeError
-from tilewright.tir.errors import TilewrightError
+from tilewright.tir.errors import IRError, TilewrightError
 from tilewright.tir.parsing.parser import parse
 
 from ..isas import HERE
 
-pytestmark = pytest.mark.sampled(3)
-
-pytestmark = [pytest.mark.needs_cc, pytest.mark.isa]
+pytestmark = [pytest.mark.needs_cc, pytest.mark.isa, pytest.mark.sampled(3)]
 
 ROWS, WIDTH = 50, 37
 T = te.placeholder((ROWS, WIDTH), "float32", name="T")
@@ -142,4 +141,102 @@ def pick(T: float32[8], I: int64[4], Y: output(float32[4])):
     assert str(caught.value) == (
         "DefinitionError: build: block 'Y' of 'pick' reads dimension 0 of 'T' at I[vi], which is "
         "data; expected it clamped to 0 .. 7. [definition-data]"
+    )
+
+
+OPEN_ROWS, OPEN_WIDTH = te.dim("rows", 0, 50), te.dim("width", 1, 40)
+OPEN = te.placeholder((OPEN_ROWS, OPEN_WIDTH), "float32", name="T")
+COUNT = te.dim("count", 0, 20)
+
+
+def open_rows(kind: str) -> tw.PrimFunc:
+    """Rows of a table that may be empty, which counts from the end below 0."""
+    n = te.placeholder((COUNT,), kind, name="N")
+
+    def element(i: te.Var, j: te.Var) -> te.Expr:
+        token = te.cast(n[i], "int64")
+        place = te.select(token < 0, token + OPEN_ROWS, token)
+        row = OPEN[te.checked(place, OPEN_ROWS, what="token"), j]
+        return te.select(OPEN_ROWS > 0, row, 0.0)
+
+    return te.func(OPEN, n, te.compute((COUNT, OPEN_WIDTH), element, name="Y"), name="open_rows")
+
+
+def open_columns(kind: str) -> tw.PrimFunc:
+    n = te.placeholder((COUNT,), kind, name="N")
+
+    def element(i: te.Var, j: te.Var) -> te.Expr:
+        return OPEN[i, te.clamp_index(n[j], OPEN_WIDTH)]
+
+    return te.func(OPEN, n, te.compute((OPEN_ROWS, COUNT), element, name="Y"), name="open_columns")
+
+
+def table_of(rows: int, width: int) -> Array:
+    return np.ascontiguousarray(RNG.standard_normal((rows, width)).astype(np.float32))
+
+
+@pytest.mark.parametrize("target", [*HERE, "python"])
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_rows_of_a_table_whose_size_a_call_decides(target: str, kind: str) -> None:
+    kernel = tw.build(open_rows(kind), target)
+    if target != "python":
+        assert str(kernel.proof).startswith("proved (")
+    for rows, width, count in ((50, 40, 20), (1, 1, 1), (17, 33, 0), (17, 7, 9), (0, 5, 0)):
+        table = table_of(rows, width)
+        tokens = RNG.integers(-rows, max(rows, 1), count).astype(kind)
+        assert np.array_equal(kernel(table, tokens), table[tokens])
+        if not rows or not count:
+            continue
+        for wrong, told in ((rows, rows), (-rows - 2, -2), (49 if rows < 49 else 60, None)):
+            given = tokens.copy()
+            given[-1] = wrong
+            out = np.zeros((count, width), np.float32)
+            with pytest.raises(IndexRangeError, match="; expected 0 to rows - 1") as caught:
+                kernel(table, given, out)
+            assert f"'token' is {wrong if told is None else told};" in str(caught.value)
+            assert np.array_equal(out, table[np.clip(given, -rows, rows - 1)])
+
+
+@pytest.mark.parametrize("target", [*HERE, "python"])
+def test_an_empty_table_has_no_rows_and_any_index_into_it_is_an_error(target: str) -> None:
+    kernel = tw.build(open_rows("int64"), target)
+    for tokens in ([0], [3, 1], [-1]):
+        out = np.ones((len(tokens), 3), np.float32)
+        with pytest.raises(IndexRangeError, match="'token' is -1; expected 0 to rows - 1"):
+            kernel(table_of(0, 3), np.array(tokens), out)
+        assert (out == 0).all()
+
+
+@pytest.mark.parametrize("target", HERE)
+@pytest.mark.parametrize("kind", ["int32", "int64", "int8"])
+def test_columns_of_an_open_width_are_gathered(target: str, kind: str) -> None:
+    kernel = tw.build(open_columns(kind), target)
+    assert str(kernel.proof).startswith("proved (")
+    for rows, width, count in ((50, 40, 20), (3, 1, 17), (0, 4, 2), (5, 13, 0)):
+        table, places = table_of(rows, width), RNG.integers(-100, 100, count).astype(kind)
+        assert np.array_equal(kernel(table, places), table[:, np.clip(places, 0, width - 1)])
+
+
+def test_a_clamp_of_the_bounds_alone_is_refused() -> None:
+    n = te.placeholder((4,), "int64", name="N")
+    with pytest.raises(IRError) as caught:
+        te.compute((4, OPEN_WIDTH), lambda i, j: OPEN[te.clamp_index(n[i], 50), j], name="Y")
+    assert str(caught.value) == (
+        "IRError: te.compute: 'Y' reads dimension 0 of 'T' at max(min(N[i], 49), 0), which is "
+        "data; expected it checked, or clamped to 0 .. rows-1. [te-index-data]\n"
+        "  Hint: te.checked(max(min(N[i], 49), 0), rows): a call raises IndexError for what lies "
+        "outside.\n"
+        "  Hint: te.clamp_index(max(min(N[i], 49), 0), rows) takes the nearest index."
+    )
+
+
+def test_a_table_that_may_be_empty_is_not_read_unasked() -> None:
+    n = te.placeholder((4,), "int64", name="N")
+    with pytest.raises(IRError) as caught:
+        te.compute((4, OPEN_WIDTH), lambda i, j: OPEN[te.checked(n[i], OPEN_ROWS), j], name="Y")
+    assert str(caught.value) == (
+        "IRError: te.compute: 'Y' reads 'T' at max(min(N[i], rows - 1), 0), which is data, along "
+        "an axis that may be empty, 'rows'; expected that it asks whether rows > 0. "
+        "[te-index-empty]\n"
+        "  Hint: te.select(rows > 0, T[...], 0)"
     )

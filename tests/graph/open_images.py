@@ -109,3 +109,32 @@ def unet(channels: int = 4) -> onnx.ModelProto:
         x = net.conv(both, f"after_{mode}", (8 + made, 8 if mode == "nearest" else 2, 3))
     net.add("Tanh", [x], "y")
     return net.model("y")
+
+
+def pyramid(channels: int = 4) -> onnx.ModelProto:
+    """Three levels of features, each of the lower two added to what is above it in its own size,
+    and a head in the size of the image: Shape, Slice of it, Concat, Resize.
+    """
+    net = Network()
+    zero, two, four = (net.constant(f"at{n}", [n]) for n in (0, 2, 4))
+
+    def sized(x: str, like: str, name: str, **attributes: object) -> str:
+        ends = [(x, zero, two), (like, two, four)]
+        parts = [
+            net.add("Slice", [net.add("Shape", [of], f"{name}_shape{n}"), a, b], f"{name}_part{n}")
+            for n, (of, a, b) in enumerate(ends)
+        ]
+        wanted = net.add("Concat", parts, f"{name}_sizes", axis=0)
+        return net.add("Resize", [x, "", "", wanted], name, **attributes)
+
+    low = net.conv("x", "low", (3, channels, 3), 2)
+    middle = net.conv(low, "middle", (channels, channels, 3), 2)
+    x = net.conv(middle, "high", (channels, channels, 3), 2)
+    nearest = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    for name, lateral in (("wider", middle), ("widest", low)):
+        above = sized(x, lateral, name, mode="nearest", **nearest)
+        x = net.add("Add", [above, lateral], f"{name}_sum")
+    x = net.conv(x, "head", (channels, 2, 1), relu=False)
+    whole = sized(x, "x", "whole", mode="linear", coordinate_transformation_mode="half_pixel")
+    net.add("Sigmoid", [whole], "y")
+    return net.model("y")

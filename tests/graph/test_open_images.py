@@ -21,11 +21,15 @@ from tilewright.graph.reference.reference import evaluate
 from tilewright.runtime.arrays import ArgumentError, Array
 from tilewright.runtime.engine.engine import Engine
 
-from .open_images import Network, residual, unet
+from .open_images import Network, pyramid, residual, unet
 
 pytestmark = pytest.mark.needs_cc
 
-MODELS: dict[str, Callable[[], onnx.ModelProto]] = {"residual": residual, "unet": unet}
+MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
+    "residual": residual,
+    "unet": unet,
+    "pyramid": pyramid,
+}
 SHAPES = {"batch": (1, 2, 3), "height": (5, 20, 40), "width": (5, 24, 40)}
 SIZES = ((1, 5, 5), (2, 20, 24), (3, 40, 40), (1, 7, 33), (2, 39, 6))
 
@@ -126,6 +130,7 @@ def one_node(kind: str, *more: str, **attributes: object) -> onnx.ModelProto:
     net.constant("twice", [1, 1, 2, 3])
     net.constant("fractions", [1, 1, 1.5, 0.5], "float32")
     net.constant("wide", [1, 1, 64, 32])
+    net.constant("doubled", [1, 1, 2, 2], "float32")
     net.constant("around", [0, 0, 3, 1, 0, 0, 2, 4])
     net.weights("w", 8, 4, 3, 3)
     net.weights("t", 4, 2, 3, 3)
@@ -133,11 +138,35 @@ def one_node(kind: str, *more: str, **attributes: object) -> onnx.ModelProto:
     return net.model("y", channels=4)
 
 
+PLACES = {
+    name: {"coordinate_transformation_mode": mode}
+    for name, mode in {
+        "symmetric": "half_pixel_symmetric",
+        "torch": "pytorch_half_pixel",
+        "corners": "align_corners",
+    }.items()
+}
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "more", "attributes"),
     [
         ("Conv", ("w",), {"auto_pad": "SAME_UPPER"}),
+        ("Conv", ("w",), {"auto_pad": "SAME_UPPER", "strides": [2, 3]}),
+        ("Conv", ("w",), {"auto_pad": "SAME_LOWER", "strides": [4, 2], "dilations": [1, 2]}),
+        ("MaxPool", (), {"kernel_shape": [3, 2], "auto_pad": "SAME_LOWER", "strides": [2, 3]}),
+        ("AveragePool", (), {"kernel_shape": [2, 3], "auto_pad": "SAME_UPPER", "strides": [3, 2]}),
+        (
+            "AveragePool",
+            (),
+            {
+                "kernel_shape": [3, 3],
+                "auto_pad": "SAME_LOWER",
+                "strides": [2, 2],
+                "count_include_pad": 1,
+            },
+        ),
         ("MaxPool", (), {"kernel_shape": [3, 2], "pads": [1, 1, 0, 0]}),
         ("MaxPool", (), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
         ("AveragePool", (), {"kernel_shape": [3, 3], "strides": [2, 1], "pads": [1, 1, 1, 1]}),
@@ -155,6 +184,11 @@ def one_node(kind: str, *more: str, **attributes: object) -> onnx.ModelProto:
         ("Tile", ("twice",), {}),
         ("Resize", ("", "fractions"), {"mode": "linear"}),
         ("Resize", ("", "fractions"), {"coordinate_transformation_mode": "asymmetric"}),
+        ("Resize", ("", "", "wide"), {"mode": "nearest"}),
+        ("Resize", ("", "", "wide"), {"mode": "linear", **PLACES["symmetric"]}),
+        ("Resize", ("", "", "wide"), {"mode": "linear", **PLACES["torch"]}),
+        ("Resize", ("", "doubled"), {"mode": "linear", **PLACES["corners"]}),
+        ("Resize", ("", "doubled"), {"mode": "nearest", **PLACES["torch"]}),
     ],
 )
 def test_what_moves_along_open_axes_gives_what_it_does_at_closed_sizes(
@@ -171,8 +205,8 @@ def test_what_moves_along_open_axes_gives_what_it_does_at_closed_sizes(
         np.testing.assert_allclose(found(x), wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_a_resize_to_a_number_is_refused_with_a_way_out() -> None:
-    proto = one_node("Resize", "", "", "wide")
+def test_a_cubic_resize_to_a_number_is_refused_with_a_way_out() -> None:
+    proto = one_node("Resize", "", "", "wide", mode="cubic")
     with pytest.raises(ModelError) as caught:
         import_onnx(proto, shapes=SHAPES)
     assert str(caught.value) == (

@@ -167,3 +167,48 @@ def test_every_integer_type_is_checked_and_clamped(kind: str) -> None:
     out, word = interpret(func, table, given)
     assert int(word) == 100
     assert np.array_equal(out, table[[0, 9, 9, 9]])
+
+
+def test_what_is_checked_against_a_size_that_a_call_decides_counts_where_it_lies_outside() -> None:
+    n = te.dim("n", 1, 10)
+    table = te.placeholder((n,), "float32", name="T")
+    y = te.compute((4,), lambda i: table[te.checked(TOKENS[i], n, what="token")], name="Y")
+    text = """\
+def pick(n: dim(1, 10), T: float32[n], N: int32[4], Y: output(float32[4]), Y_check: check(uint64[()], "n", "token")):
+    for i in range(4):
+        with block("Y", vi=spatial(4, i)):
+            Y[vi] = T[max(min(cast(N[vi], "int64"), n - 1), 0)]
+    for i in range(4):
+        with block("Y_check", vi=reduce(4, i)):
+            with init():
+                Y_check[()] = uint64(0)
+            Y_check[()] = max(Y_check[()], select(0 <= cast(N[vi], "int64") and cast(N[vi], "int64") < n, uint64(0), cast(cast(N[vi], "int64"), "uint64")))"""  # noqa: E501
+    func = te.func(table, TOKENS, y, name="pick")
+    verify(func, Stage.TENSOR)
+    assert str(func) == text
+    assert equal(parse(text), func)
+    assert equal(parse(text.replace('"n"', '"rows"')), func)  # a name, as that of the value
+    assert workload_key(parse(text.replace('"n"', '"rows"'))) == workload_key(func)
+    assert not equal(parse(text.replace('"n"', "10")), func)
+    rows = np.arange(10, dtype=np.float32)
+    for size, tokens, word in ((10, [9, 0, 3, 9], 0), (3, [2, 3, 9, 0], 9), (3, [7, -1, 0, 0], -1)):
+        given = np.array(tokens, np.int32)
+        found, worst = interpret(func, rows[:size], given, checked=True)
+        assert found.tolist() == np.clip(given, 0, size - 1).tolist()
+        assert int(worst) == word & (1 << 64) - 1
+        assert reference(func, [rows[:size], given]).compare([found, worst])
+
+
+def test_any_value_is_outside_of_an_axis_without_elements() -> None:
+    n = te.dim("n", 0, 10)
+    table = te.placeholder((n,), "float32", name="T")
+
+    def element(i: te.Var) -> te.Expr:
+        return te.select(n > 0, table[te.checked(TOKENS[i], n)], -1.0)
+
+    func = te.func(table, TOKENS, te.compute((4,), element, name="Y"), name="pick")
+    for size, word in ((0, (1 << 64) - 1), (1, 0)):
+        given, rows = np.zeros(4, np.int32), np.ones(size, np.float32)
+        found, worst = interpret(func, rows, given, checked=True)
+        assert found.tolist() == [1.0 if size else -1.0] * 4
+        assert int(worst) == word

@@ -154,12 +154,19 @@ class _Parser(ExprParser):
         found = self.names.get(node.id) if isinstance(node, ast.Name) else None
         return found if isinstance(found, Dim) else self.integer(node)
 
+    def check_extent(self, node: ast.expr) -> int | str:
+        """What a check compares with: a number, or the name of a size that a call decides."""
+        match node:
+            case ast.Constant(str()):
+                return self.string(node)
+        return self.integer(node)
+
     def parameter(self, node: ast.arg) -> Parameter:
         role, kind, check = "input", node.annotation, None
         match kind:
             case ast.Call(func=ast.Name(id="check"), args=[type_, extent, what]):
                 role, kind = "output", type_
-                check = IndexCheck(self.string(what), self.integer(extent))
+                check = IndexCheck(self.string(what), self.check_extent(extent))
             case ast.Call(func=ast.Name(id=word), args=[type_]):
                 role, kind = word, type_
         return Parameter(array(node.arg, *self.array_type(kind, node)), role, check)

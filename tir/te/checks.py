@@ -9,16 +9,16 @@ from ..analysis.bounds import known_interval
 from ..analysis.data import loose_indices
 from ..buffer import Load
 from ..checked import without_checks
+from ..conditions import conjuncts
 from ..dim import Dim, Extent
 from ..dtype import DType
 from ..errors import IRError, IRTypeError
-from ..expr import Const, Expr, Number, Var, convert
+from ..expr import LT, Const, Expr, Number, Select, Var, convert, index
 from ..operand_checks import check_computable, check_same
 from ..reduce import Reduce
 from ..sizes import Size, axis_of
 from ..text.printer import print_expr
-from ..visit import free_vars, loads, walk
-from .dims import check_row
+from ..visit import found_in, free_vars, loads, walk
 
 
 def checked_shape(shape: object, name: str) -> tuple[Extent, ...]:
@@ -204,16 +204,47 @@ def check_element(name: str, value: Expr, axes: Mapping[Var, int]) -> None:
         extents |= dict(zip(value.axes, value.extents, strict=True))
     ranges = {axis: (0, max(extent - 1, 0)) for axis, extent in extents.items()}
     for load in loads(without_checks(value)):
-        check_row(name, load)
         for position in loose_indices(load, lambda plain: known_interval(plain, ranges)):
             _refuse_data(name, load, position)
+    if any(
+        size is not None and size.low == 0 for load in loads(value) for size in load.buffer.dims
+    ):
+        _check_empty(name, without_checks(value), frozenset())
+
+
+def _check_empty(name: str, expr: Expr, asked: frozenset[Dim]) -> None:
+    """Refuse data as an index of an axis that may be empty where nobody asks whether it is. asked:
+    dims that are not 0 where the expression is evaluated.
+    """
+    if isinstance(expr, Load):
+        pairs = zip(expr.indices, expr.buffer.dims, strict=False)
+        for at, size in pairs:
+            if size is not None and size.low == 0 and size not in asked and loads(at):
+                raise IRError(
+                    f"te.compute: '{name}' reads '{expr.buffer.name}' at {print_expr(at)}, "
+                    f"which is data, along an axis that may be empty, '{size.name}'; expected "
+                    f"that it asks whether {size.name} > 0.",
+                    code="te-index-empty",
+                    hints=(f"te.select({size.name} > 0, {expr.buffer.name}[...], 0)",),
+                )
+    if isinstance(expr, Select):
+        conditions = conjuncts(expr.condition)
+        there = {d for d in found_in(expr.condition, Dim) if LT(index(0), d) in conditions}
+        _check_empty(name, expr.condition, asked)
+        _check_empty(name, expr.on_true, asked | there)
+        _check_empty(name, expr.on_false, asked)
+        return
+    for child in expr.children():
+        if isinstance(child, Expr):
+            _check_empty(name, child, asked)
 
 
 def _refuse_data(name: str, load: Load, position: int) -> None:
-    extent, text = load.buffer.shape[position], print_expr(load.indices[position])
+    size, text = load.buffer.extents[position], print_expr(load.indices[position])
+    extent, last = (size.name, f"{size.name}-1") if isinstance(size, Dim) else (size, size - 1)
     raise IRError(
         f"te.compute: '{name}' reads dimension {position} of '{load.buffer.name}' at {text}, which "
-        f"is data; expected it checked, or clamped to 0 .. {extent - 1}.",
+        f"is data; expected it checked, or clamped to 0 .. {last}.",
         code="te-index-data",
         hints=(
             f"te.checked({text}, {extent}): a call raises IndexError for what lies outside.",

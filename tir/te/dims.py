@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 
-from ..buffer import Buffer, Load
+from ..buffer import Buffer
 from ..dim import Dim, Extent
 from ..errors import IRError
-from ..text.printer import print_expr
-from ..visit import loads
 
 _LARGEST = 1 << 31  # so that no address of any shape leaves int64
 
@@ -60,19 +58,6 @@ def check_stepped(name: str, extents: Sequence[Extent]) -> None:
                 "numbers.",
                 code="te-dim-scan",
                 hints=("build a kernel for each size that there is.",),
-            )
-
-
-def check_row(name: str, load: Load) -> None:
-    """Refuse data as the index of an axis whose size a call decides. Raises: IRError."""
-    for index, own in zip(load.indices, load.buffer.dims, strict=False):
-        if own is not None and loads(index):
-            raise IRError(
-                f"te.compute: '{name}' reads '{load.buffer.name}' at {print_expr(index)}, which is "
-                f"data, along an axis whose size a call decides: '{own.name}'; expected an index "
-                "of axes and numbers.",
-                code="te-dim-data",
-                hints=(f"give '{load.buffer.name}' a size that is a number.",),
             )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..checked import Checked, clamped
 from ..conditions import all_of as conjunction
 from ..conditions import any_of as disjunction
+from ..dim import Dim, Extent, most
 from ..dtype import INT64, DType
 from ..dtype import dtype as as_dtype
 from ..errors import IRError, IRTypeError
@@ -27,6 +28,7 @@ from ..expr import (
 from ..expr import const as exact_const
 from ..lowered import Reinterpret
 from ..number import check_number
+from ..sizes import Length, Size, axis_of
 from .checks import check_condition, check_number_type, operands
 
 
@@ -118,27 +120,31 @@ def minimum(a: Expr | Number, b: Expr | Number) -> Expr:
     return Min(left, right)
 
 
-def clamp_index(value: Expr, extent: int) -> Expr:
+def clamp_index(value: Expr, extent: Length) -> Expr:
     """The integer `value` as an index of `extent` elements: what lies outside becomes the first or
-    the last one.
+    the last one. An axis whose size a call decides may be empty where its least size is 0: then
+    te.select(n > 0, x[te.clamp_index(v, n)], 0) reads nothing of it.
 
     Raises: IRError for a value that is no integer, or an extent below 1.
     """
-    return clamped(_index("clamp_index", value, extent), extent)
+    size = _extent("clamp_index", extent)
+    return clamped(_index("clamp_index", value), size)
 
 
-def checked(value: Expr, extent: int, *, what: str = "index") -> Expr:
+def checked(value: Expr, extent: Length, *, what: str = "index") -> Expr:
     """The integer `value` as an index of `extent` elements: a call that finds one outside of
     0 .. extent-1 raises IndexError, after it has run with the first or the last element instead.
+    Of an axis that may be empty, see te.clamp_index.
 
     what: the name of the value for the message. Negative indices count from the end by
     te.checked(te.select(v < 0, v + n, v), n).
     Raises: IRError for a value that is no integer, or an extent below 1.
     """
-    return Checked(_index("checked", value, extent), extent, what)
+    size = _extent("checked", extent)
+    return Checked(_index("checked", value), size, what)
 
 
-def _index(function: str, value: object, extent: object) -> Expr:
+def _index(function: str, value: object) -> Expr:
     """The value as int64."""
     if not isinstance(value, Expr) or not value.dtype.is_integer:
         found = f"type {value.dtype}" if isinstance(value, Expr) else repr(value)
@@ -147,9 +153,16 @@ def _index(function: str, value: object, extent: object) -> Expr:
             code="te-index-value",
             hints=("te.cast(x, 'int64') converts it; A[2] needs no check.",),
         )
-    if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
+    return cast(value, INT64)
+
+
+def _extent(function: str, extent: object) -> Extent:
+    """What is given as the number of elements: an integer, or the dim of a size."""
+    found = axis_of(extent) if isinstance(extent, Size) else extent
+    if isinstance(found, bool) or not isinstance(found, int | Dim) or most(found) < 1:
         raise IRError(
-            f"te.{function}: the extent is {extent!r}; expected an integer of 1 or more.",
+            f"te.{function}: the extent is {extent!r}; expected an integer of 1 or more, or a size "
+            "that a call decides.",
             code="te-index-extent",
         )
-    return cast(value, INT64)
+    return found

@@ -56,7 +56,9 @@ def canonical(func: PrimFunc) -> PrimFunc:
 
 
 def _nameless(check: IndexCheck | None) -> IndexCheck | None:
-    return None if check is None else replace(check, what="value")
+    if check is None:
+        return None
+    return IndexCheck("value", check.extent if isinstance(check.extent, int) else "size")
 
 
 def _buffer(buffer: Buffer, renamed: dict[Buffer, Buffer], numbered: Mapping[Dim, Dim]) -> Buffer:

@@ -123,9 +123,12 @@ def _form(buffer: Buffer) -> tuple[object, ...]:
     return buffer.type, buffer.shape, buffer.scope, buffer.aligned, buffer.swizzled
 
 
-def _range(parameter: Parameter) -> int | None:
+def _range(parameter: Parameter) -> int | str | None:
     """The extent that a check compares with; what it is called is a name."""
-    return None if parameter.check is None else parameter.check.extent
+    check = parameter.check
+    if check is None:
+        return None
+    return check.extent if isinstance(check.extent, int) else "a size"
 
 
 def _bound(node: Node) -> tuple[Var | Buffer, ...]:

@@ -172,7 +172,8 @@ def _expr(expr: Expr, names: Names, outer: int) -> str:
             return _load(expr, names)
         case Checked():
             what = json.dumps(expr.what)
-            return f"checked({_expr(expr.value, names, 0)}, {expr.extent}, {what})"
+            extent = _extent(expr.extent, names)
+            return f"checked({_expr(expr.value, names, 0)}, {extent}, {what})"
         case Not():
             body = f"not {_expr(expr.a, names, 4)}"
             return f"({body})" if outer > 3 else body
@@ -252,7 +253,7 @@ def print_header(
 def _parameter(parameter: Parameter, names: Names) -> str:
     text, check = type_text(parameter.buffer, names), parameter.check
     if check is not None:
-        return f"check({text}, {check.extent}, {json.dumps(check.what)})"
+        return f"check({text}, {json.dumps(check.extent)}, {json.dumps(check.what)})"
     return text if parameter.role == "input" else f"{parameter.role}({text})"
 
 

@@ -71,15 +71,17 @@ class FencedArrays:
         self._arena = np.full(FENCE + sum(sizes) + ALIGNMENT * 4, _POISON, np.uint8)
         start = -self._arena.ctypes.data % (ALIGNMENT * 4) + FENCE
         self._copies: dict[str, Array] = {}
+        self._starts: dict[str, int] = {}  # in the arena: NumPy forgets where an empty part lies
         for (name, array), size in zip(self._arrays.items(), sizes, strict=True):
             copy = self._arena[start : start + array.nbytes].view(array.dtype)
             self._copies[name] = copy.reshape(array.shape)
             self._copies[name][...] = array
+            self._starts[name] = start
             start += size
 
     def value(self, given: Array | int | float, name: str) -> int | float:
         """An argument, an array by the address of its copy."""
-        return self._copies[name].ctypes.data if isinstance(given, np.ndarray) else given
+        return self._address(name) if isinstance(given, np.ndarray) else given
 
     def memory(self, made: Emulation, kernel: str, shared_bytes: int) -> list[MemoryRange]:
         """Every range that a launch may touch."""
@@ -87,7 +89,9 @@ class FencedArrays:
         for name, copy in self._copies.items():
             kind = GLOBAL if self._arrays[name].flags.writeable else CONSTANT
             written = self._written[name].ctypes.data if name in self._written else 0
-            place = MemoryRange(name, copy.ctypes.data, copy.nbytes, copy.itemsize, kind, written)
+            place = MemoryRange(
+                name, self._address(name), copy.nbytes, copy.itemsize, kind, written
+            )
             found.append(place)
         items = made.source.items
         for array in made.shared(kernel):
@@ -100,7 +104,7 @@ class FencedArrays:
         """What a kernel that has run wrote where it may not, as far as bytes have changed."""
         found, at, before = [], 0, ""
         for name, copy in self._copies.items():
-            start = copy.ctypes.data - self._arena.ctypes.data
+            start = self._starts[name]
             found += self._beside(kernel, slice(at, start), before or name, name)
             at, before = start + copy.nbytes, name
             array = self._arrays[name]
@@ -108,6 +112,9 @@ class FencedArrays:
                 note = f"it wrote into '{name}', which it may only read"
                 found.append(EmulatorFinding("read-only", kernel, (), note=note))
         return found + self._beside(kernel, slice(at, None), before, before)
+
+    def _address(self, name: str) -> int:
+        return int(self._arena.ctypes.data) + self._starts[name]
 
     def _beside(self, kernel: str, fence: slice, before: str, behind: str) -> list[EmulatorFinding]:
         """A finding where a fence has changed: beside the nearer of two arrays."""

@@ -269,7 +269,7 @@ def _affine(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> Affine:
             form = _affine(a, env, ranges)
             return form - quotient(form, int(c.value), ranges).scaled(int(c.value))
         case Min(a, b) | Max(a, b):
-            return _extreme(
+            return extreme(
                 _affine(a, env, ranges), _affine(b, env, ranges), isinstance(expr, Max), ranges
             )
         case Select(chosen, a, b):
@@ -279,7 +279,8 @@ def _affine(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> Affine:
     raise Undecided(_why(expr))
 
 
-def _extreme(a: Affine, b: Affine, larger: bool, ranges: Ranges) -> Affine:
+def extreme(a: Affine, b: Affine, larger: bool, ranges: Ranges) -> Affine:
+    """The smaller of two forms, or the larger, as simple as the ranges allow."""
     low, high = interval(a - b, ranges)
     if low >= 0:
         return a if larger else b

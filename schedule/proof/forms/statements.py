@@ -11,7 +11,8 @@ its place in time.
   values and the physical indices. Two tensors that share storage mention one buffer and so the same
   cells.
 - A load at an index that depends on data may be of any element that the index can name: it is as if
-  one more loop, innermost, ran through them. A C function loads each element of its inputs so.
+  one more loop, innermost, ran through them, as far as the dims of this call let it. A C function
+  loads each element of its inputs so.
 - A block whose init stands inside gets a second statement, which runs where every loop that no
   spatial binding mentions is at 0.
 """
@@ -48,7 +49,7 @@ from ....tir.stmt import (
 from ....tir.visit import loads
 from .affine import Affine, Undecided, affine, variable
 from .condition import ALWAYS, Cases, Constraint, at_least, both, condition, negated
-from .data import Each, data_of, datum_interval, without_data
+from .data import Each, ceilings, data_of, datum_interval, without_data
 from .externs import without_externs
 from .nest import Access, BarrierAt, Branches, Nest, Statement
 
@@ -284,8 +285,8 @@ def access(
     """
     reader, values = statement, dict[Expr, Expr]()
     if not write:
-        reader, values = reading(statement, buffer, indices)
-        where = both(where, holding(given, reader, values))
+        reader, values, within = reading(statement, buffer, indices)
+        where = both(where, within, holding(given, reader, values))
     forms = tuple(affine(without_data(i, values), reader.env, reader.ranges) for i in indices)
     if buffer not in statement.scopes:
         raise Undecided(f"buffer '{buffer.name}' is used outside its Alloc")
@@ -295,31 +296,43 @@ def access(
 
 def reading(
     statement: Statement, buffer: Buffer, indices: tuple[Expr, ...]
-) -> tuple[Statement, dict[Expr, Expr]]:
-    """The statement with one more loop for each datum of the indices at which it loads, and what
-    stands for the data there. Raises: Undecided for a datum that only its type bounds.
+) -> tuple[Statement, dict[Expr, Expr], Cases]:
+    """The statement with one more loop for each datum of the indices at which it loads, what stands
+    for the data there, and where dims let the data be it.
+
+    Raises: Undecided for a datum that only its type bounds.
     """
     values: dict[Expr, Expr] = {}
     loops: list[For] = []
     ranges = dict(statement.ranges)
-    for datum in data_of(indices):
+    within = ALWAYS
+    for datum in data_of(indices, statement.env, statement.ranges):
         low, high = datum_interval(datum, statement.env, statement.ranges)
         values[datum] = index(low)
         if low == high:
             continue
-        name = datum.name if isinstance(datum, Each) else loads(datum)[0].buffer.name
-        loop = For(Var(name), high - low + 1, ForKind.SERIAL, NOTHING)
+        loop = For(Var(_name_of(datum)), high - low + 1, ForKind.SERIAL, NOTHING)
         loops.append(loop)
         ranges[loop.var] = (0, high - low)
         values[datum] = add(loop.var, index(low))
+        for most in ceilings(datum, statement.env, statement.ranges):
+            within = both(within, at_least(most - variable(loop.var).plus(low), ranges))
     if not loops:
-        return statement, values
+        return statement, values, ALWAYS
     if buffer is statement.store.buffer:
         raise Undecided(f"block '{statement.name}' reads '{buffer.name}' at data while it sets it")
     last = statement.positions[-1]
     whole = (*statement.loops, *loops)
     positions = (*statement.positions, *(last for _ in loops))
-    return replace(statement, loops=whole, positions=positions, ranges=ranges), values
+    return replace(statement, loops=whole, positions=positions, ranges=ranges), values, within
+
+
+def _name_of(datum: Expr) -> str:
+    """What the loop is called that runs through the values of a datum."""
+    if isinstance(datum, Each):
+        return datum.name
+    read = loads(datum)
+    return read[0].buffer.name if read else "at"
 
 
 def is_certain(values: Mapping[Expr, Expr]) -> bool:

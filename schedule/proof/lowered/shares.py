@@ -17,8 +17,8 @@ from ....tir.buffer import Buffer, Load
 from ....tir.expr import Expr, Var
 from ....tir.stmt import Alloc, For, If, Stmt, Store
 from ....tir.visit import found_in, loads, statements, stores
-from ..forms.affine import Affine, Undecided, interval
-from ..forms.condition import Cases, condition, negated
+from ..forms.affine import Affine, Undecided, interval, variable
+from ..forms.condition import Cases, Constraint, condition, negated
 from ..forms.statements import narrowed
 from .spans import Interval, Spans
 
@@ -94,15 +94,28 @@ def _branches(chosen: Expr, loop: For, during: Interval, spans: Spans) -> tuple[
         fails = negated(holds, spans.ranges)
     except Undecided:
         return during, during
-    return _during(holds, loop, during), _during(fails, loop, during)
+    return _during(holds, loop, during, spans), _during(fails, loop, during, spans)
 
 
-def _during(where: Cases, loop: For, during: Interval) -> Interval:
-    plain = tuple(
-        tuple(c for c in case if all(var is loop.var for var in c.form.variables()))
-        for case in where
-    )
+def _during(where: Cases, loop: For, during: Interval, spans: Spans) -> Interval:
+    """The iterations that are left where something of what else the condition mentions allows it:
+    2*i + 1 < n leaves those with 2*i + 1 < 3 where no call has a larger n.
+    """
+    plain = tuple(tuple(p for c in case for p in _of_loop(c, loop, spans)) for case in where)
     return narrowed({loop.var: during}, plain)[loop.var]
+
+
+def _of_loop(constraint: Constraint, loop: For, spans: Spans) -> Iterator[Constraint]:
+    """What a constraint says of a loop's variable, whatever the other variables are."""
+    factor = dict(constraint.form.terms).get(loop.var, 0)
+    own = variable(loop.var).scaled(factor)
+    rest = constraint.form - own
+    if not factor or loop.var in rest.variables():
+        return
+    low, high = interval(rest, spans.ranges)
+    yield Constraint(own.plus(high))
+    if constraint.equality:
+        yield Constraint(own.plus(low).scaled(-1))
 
 
 def _keep_apart(loop: For, around: frozenset[Var], uses: Iterable[Use], spans: Spans) -> bool:

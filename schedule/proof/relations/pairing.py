@@ -337,14 +337,14 @@ class _Pairing:
         if not where:
             return
         statement = self.statement
-        reader, values = reading(statement, nest.buffer, nest.indices)
+        reader, values, within = reading(statement, nest.buffer, nest.indices)
         meant = self.same_data(nest, canon, values, where, exact)
         element = tuple(
             affine(without_data(i, meant), self.env, reader.ranges) for i in canon.indices
         )
         mine = tuple(without_data(i, values) for i in nest.indices)
         sure = exact and is_certain(values)
-        where = both(where, holding(self.given, reader, values))
+        where = both(where, within, holding(self.given, reader, values))
         taken = access(reader, nest.buffer, mine, where, exact=sure)
         copied = statement.role is Role.COPY
         tensor = self.tensor if copied else self.families.sources[statement.family, canon.buffer]
@@ -361,12 +361,13 @@ class _Pairing:
         Raises: _Mismatch where one has more data: then other operands may correspond.
         """
         meant: dict[Expr, Expr] = {}
-        for datum in data_of(canon.indices):
+        data = data_of(canon.indices, self.env, self.statement.ranges)
+        for datum in data:
             low, high = datum_interval(datum, self.env, self.statement.ranges)
             if low == high:
                 meant[datum] = index(low)
         mine = [datum for datum, value in values.items() if not isinstance(value, Const)]
-        theirs = [datum for datum in data_of(canon.indices) if datum not in meant]
+        theirs = [datum for datum in data if datum not in meant]
         if len(theirs) != len(mine):
             raise _Mismatch(
                 f"block '{self.statement.name}' loads {print_expr(nest)}, where the canonical form "

@@ -9,9 +9,9 @@ from ....tir.analysis.linear import linear
 from ....tir.buffer import Load
 from ....tir.conditions import conjuncts, dims_below
 from ....tir.dtype import DType
-from ....tir.expr import TRUE, Add, Cast, Const, Expr, FloorDiv, Mul, Var
+from ....tir.expr import TRUE, Add, Cast, Const, Expr, FloorDiv, FloorMod, Mul, Var
 from ....tir.func import PrimFunc
-from ....tir.stmt import Block, IterKind, IterVar
+from ....tir.stmt import Block, IterKind, IterVar, Store
 from ....tir.visit import free_vars, stores, walk
 from ...legality.inline_growth import outgrown
 from ...nest import is_reduction, readers, reads, target_of, targets_of
@@ -91,7 +91,7 @@ def inline_chains(sch: Schedule, *, repeated: bool = True) -> None:
     or larger than the compiler takes.
 
     repeated: also where a reader has more elements, which compute one of the intermediate again
-    and again.
+    and again, if that does not divide integers by what a call decides.
     """
     for name in sch.blocks():
         block = sch.func.block(name)
@@ -102,8 +102,15 @@ def inline_chains(sch: Schedule, *, repeated: bool = True) -> None:
         once = all(target_of(user).size <= target.size for user in users)
         if not users or not all(is_pointwise(user) for user in users):
             continue
-        if (repeated or once) and outgrown(sch.func, block) is None:
+        again = repeated and not any(map(_divides, stores(block.body)))
+        if (again or once) and outgrown(sch.func, block) is None:
             sch.compute_inline(name)
+
+
+def _divides(store: Store) -> bool:
+    """Whether integers are divided by no constant: some twenty cycles for each, and no vectors."""
+    divisions = (node for node in walk(store.value) if isinstance(node, FloorDiv | FloorMod))
+    return any(not isinstance(division.b, Const) for division in divisions)
 
 
 def reductions(func: PrimFunc) -> tuple[Block, ...]:

@@ -45,7 +45,7 @@ from tilewright.graph.ops.reduction import (
 from tilewright.graph.ops.registry import OPERATORS
 from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.resampling import Resample
-from tilewright.graph.ops.resize import SAME, Places, Resize
+from tilewright.graph.ops.resize import SAME, Places, Resize, Stretch
 from tilewright.graph.ops.sampling import SampleAt
 from tilewright.graph.ops.scattering import (
     CacheUpdate,
@@ -206,6 +206,8 @@ def _others() -> tuple[Sample, ...]:
         (ReduceProd((2,)), (x / 10,)),
         (ReduceSum((1,), False), (x,)),
         (Resize((2, 6, 4), (SAME, Places(1, 0, 2), SAME), "linear"), (x,)),
+        (Resize((2, 7, 4), (SAME, Stretch("half_pixel"), SAME), "linear"), (x,)),
+        (Resize((2, 3, 5), (SAME, SAME, Stretch("align_corners")), "ceil"), (x,)),
         (SizeRange(2, 4, 3), ()),
         (SizeValues((2, 5, 7), (3,)), ()),
         (Trilu(), (x,)),

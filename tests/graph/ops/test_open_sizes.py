@@ -50,7 +50,6 @@ REFUSED = {
     "size-open",
     "size-undecided",
     "slice-bounds",
-    "te-dim-data",
 }
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from tilewright.graph.errors import ModelError
 from tilewright.graph.ops.base import Operator
-from tilewright.graph.ops.resize import SAME, Places, Resize
+from tilewright.graph.ops.resize import SAME, Places, Resize, Stretch, StretchCoordinates
 from tilewright.graph.types import Array, TensorType
+from tilewright.tir.reference.array_expr import evaluate_expr
+from tilewright.tir.te import te
 
 Check = Callable[..., object]
 Random = Callable[..., Array]
@@ -83,12 +87,42 @@ TWICE = Places(2, -1, 4)
         Resize((2, 8, 20), (SAME, TWICE, SAME), "linear"),
         Resize((2, 4, 40), (SAME, SAME, Places(1, 0, 2)), "floor"),
         Resize((2, 3, 30), (SAME, Places(4, 1, 2), Places(2, 0, 3)), "round_prefer_ceil"),
+        Resize((2, 7, 33), (SAME, Stretch("half_pixel"), Stretch("align_corners")), "linear"),
+        Resize((2, 1, 7), (SAME, Stretch("pytorch_half_pixel"), Stretch("asymmetric")), "ceil"),
     ],
 )
 def test_kernels_do_what_the_reference_does(
     check_kernel: Callable[..., None], random_array: Random, op: Operator
 ) -> None:
     check_kernel(op, random_array(1, 2, 4, 20))
+
+
+@pytest.mark.parametrize("coordinates", get_args(StretchCoordinates))
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 12])
+def test_the_places_of_a_stretch_are_those_that_its_formula_gives(
+    coordinates: StretchCoordinates, size: int, count: int
+) -> None:
+    scale, stretch = Fraction(count, size), Stretch(coordinates)
+    wanted: list[Fraction] = []
+    for i in range(count):
+        match coordinates:
+            case "asymmetric":
+                wanted.append(i / scale)
+            case "align_corners":
+                wanted.append(Fraction(i * (size - 1), count - 1) if count > 1 else Fraction(0))
+            case "pytorch_half_pixel" if count == 1:
+                wanted.append(Fraction(0))
+            case _:
+                wanted.append((i + Fraction(1, 2)) / scale - Fraction(1, 2))
+    places = stretch.places(size, count)
+    found = [Fraction(places.slope * i + places.offset, places.divisor) for i in range(count)]
+    assert found == wanted
+    numbers = (te.const(number, "int64") for number in (size, count))
+    i = te.Var("i")
+    values = [evaluate_expr(e, {i: np.arange(count)}, {}) for e in stretch.at(i, *numbers)]
+    position, divisor = (np.broadcast_to(value, (count,)) for value in values)
+    assert [Fraction(int(a), int(b)) for a, b in zip(position, divisor, strict=True)] == wanted
 
 
 T = TensorType("float32", (3, 4))

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from tilewright.tir.analysis.bounds import known_interval
 from tilewright.tir.analysis.data import data_interval, loose_indices
-from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.buffer import Buffer, Load, array
 from tilewright.tir.dtype import BOOL, INT64, dtype
 from tilewright.tir.expr import Cast, Expr, Var, index
 from tilewright.tir.reference.array_expr import evaluate_expr
 from tilewright.tir.te import te
 
 AT = Var("i")
+ROWS = te.dim("rows", 1, 10)
 BYTES = Buffer("B", dtype("int8"), (256,))
 WORDS = Buffer("W", INT64, (4,))
 FLAGS = Buffer("F", BOOL, (4,))
@@ -94,3 +95,24 @@ def test_dimensions_that_data_may_leave_are_found() -> None:
     table = Buffer("T", dtype("float32"), (10, 10, 10))
     load = Load(table, (te.clamp_index(WORD, 11), te.clamp_index(WORD, 10), AT * 100))
     assert list(loose_indices(load, known)) == [0]  # the last one is no data: the proof looks at it
+
+
+@pytest.mark.parametrize(
+    ("at", "inside"),
+    [
+        (te.clamp_index(WORD, ROWS), True),
+        (te.maximum(te.minimum(WORD, ROWS - 1), 0), True),
+        (te.minimum(te.maximum(WORD, 0), ROWS - 2 + 1), True),
+        (te.select(FLAG, te.clamp_index(WORD, ROWS), index(0)), True),
+        (te.minimum(te.clamp_index(WORD, ROWS), AT), True),
+        (te.clamp_index(WORD, 10), False),  # the bound of the rows, of which a call may have fewer
+        (te.maximum(te.minimum(WORD, te.cast(ROWS, "int64")), 0), False),
+        (te.minimum(WORD, ROWS - 1), False),
+        (te.maximum(te.minimum(WORD, ROWS - 1), 1), False),
+        (te.select(FLAG, te.clamp_index(WORD, ROWS), te.clamp_index(WORD, 10)), False),
+        (te.clamp_index(WORD, ROWS) + 1, False),
+    ],
+)
+def test_of_a_size_that_a_call_decides_an_index_ends_below_it(at: Expr, inside: bool) -> None:
+    table = array("T", dtype("float32"), (ROWS,))
+    assert list(loose_indices(Load(table, (at,)), known)) == ([] if inside else [0])

@@ -56,7 +56,8 @@ REFUSALS: dict[Callable[[], object], str] = {
         "  Hint: te.cast(x, 'int64') converts it; A[2] needs no check."
     ),
     lambda: te.checked(N[0], 0): (
-        "IRError: te.checked: the extent is 0; expected an integer of 1 or more. [te-index-extent]"
+        "IRError: te.checked: the extent is 0; expected an integer of 1 or more, or a size that a "
+        "call decides. [te-index-extent]"
     ),
     lambda: te.sum(A[0, 0], axis=()): (
         "IRError: te.sum: axis is (); expected at least one reduction axis. [te-axis-none]\n"

@@ -101,9 +101,11 @@ REFUSALS: dict[Callable[[], object], str] = {
         "  Hint: te.placeholder(..., name='B') makes it an input of the call."
     ),
     lambda: te.compute((4,), lambda i: A[te.clamp_index(J[i], 2), 0], name="B"): (
-        "IRError: te.compute: 'B' reads 'A' at max(min(J[i], 1), 0), which is data, along an axis "
-        "whose size a call decides: 'n'; expected an index of axes and numbers. [te-dim-data]\n"
-        "  Hint: give 'A' a size that is a number."
+        "IRError: te.compute: 'B' reads dimension 0 of 'A' at max(min(J[i], 1), 0), which is data; "
+        "expected it checked, or clamped to 0 .. n-1. [te-index-data]\n"
+        "  Hint: te.checked(max(min(J[i], 1), 0), n): a call raises IndexError for what lies "
+        "outside.\n"
+        "  Hint: te.clamp_index(max(min(J[i], 1), 0), n) takes the nearest index."
     ),
     lambda: te.state((n, 4), "float32", name="S"): (
         "IRError: te.scan: 'S' has the size 'n', which a call decides; expected numbers. "

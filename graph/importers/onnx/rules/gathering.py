@@ -7,6 +7,7 @@ Slice.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .....graph.importers.onnx.index_walks import IndexWalk
 from .....graph.importers.onnx.rules.rule import Application
@@ -29,12 +30,26 @@ def _gather(node: NodeReader) -> Result:
     over = node.walks.get(node.value(1))
     if over is not None and not over.others and (made := _walked(node, shape, axis, over)):
         return made
-    indices = constant_indices(node, shape[axis])
-    walk = None if indices is None else _even_steps(indices)
-    if indices is None or walk is None:
+    walk = _constant_walk(node, shape[axis])
+    if walk is None:
         return gathering.Gather(axis), node.inputs
-    taken = add(node, part_of(node.value(0), shape, {axis: AxisWalk.along(walk)}))
-    return Reshape((*shape[:axis], *indices.shape, *shape[axis + 1 :])), (taken,)
+    taken = add(node, part_of(node.value(0), shape, {axis: walk}))
+    return Reshape((*shape[:axis], *node.type(1).shape, *shape[axis + 1 :])), (taken,)
+
+
+def _constant_walk(node: NodeReader, size: AnySize) -> AxisWalk | None:
+    """The places of an axis of `size` that constant indices name, where they walk in even steps."""
+    indices = constant_indices(node, size)
+    if indices is not None:
+        steps = _even_steps(indices)
+        return None if steps is None else AxisWalk.along(steps)
+    given = _constant(node)
+    if given is None or not given.size or not isinstance(size, Size):
+        return None
+    steps = _even_steps(given)
+    if steps is None or not (-size.low <= given.min() and given.max() < 0):
+        return None
+    return AxisWalk(size + steps.start, len(steps), steps.step)  # from the end of an open axis
 
 
 def _walked(
@@ -87,31 +102,36 @@ def _gather_nd(node: NodeReader) -> Result:
 
 
 def constant_indices(node: NodeReader, open_sizes: AnySize | Shape) -> Array | None:
-    """Indices that the model gives, counted from the front; None where it computes them, or where
-    they are so many that a run looks at them.
+    """Indices that the model gives, counted from the front; None where it computes them, where they
+    are so many that a run looks at them, or where its sizes decide what they name.
 
     open_sizes: of the axis that they are for, or of one axis for each element of their last one.
-    Raises: ModelError when one lies outside.
+    Raises: ModelError when one lies outside in every run.
     """
-    constant = node.builder.constants.get(node.value(1))
-    type_ = node.type(1)
-    if constant is None or not np.issubdtype(type_.dtype, np.integer):
+    indices = _constant(node)
+    if indices is None:
         return None
-    if largest(type_.elements) > _CHECKED:
-        return None
-    indices = array_of(constant).astype(np.int64)
-    if isinstance(open_sizes, Size) and not (indices < 0).any():
-        sizes: int | tuple[int, ...] = open_sizes.low  # there are so many in every call
-    else:
-        sizes = closed_shape(open_sizes) if isinstance(open_sizes, tuple) else closed(open_sizes)
-    outside = (indices < np.negative(sizes)) | (indices >= sizes)
+    listed = open_sizes if isinstance(open_sizes, tuple) else (open_sizes,)
+    sizes = np.array([largest(size) for size in listed])
+    least = np.array([size.low if isinstance(size, Size) else size for size in listed])
+    outside = (indices < -sizes) | (indices >= sizes)
     if outside.any():
         wrong, size = indices[outside][0], np.broadcast_to(sizes, indices.shape)[outside][0]
         raise ModelError(
             f"model: {node.title} has index {wrong}; expected {-size} to {size - 1}.",
             code="onnx-index",
         )
+    if ((least < sizes) & ((indices < 0) | (indices >= least))).any():
+        return None
     return np.where(indices < 0, indices + sizes, indices)
+
+
+def _constant(node: NodeReader) -> NDArray[np.int64] | None:
+    """The indices that the model gives, if it does and they are not too many."""
+    constant, type_ = node.builder.constants.get(node.value(1)), node.type(1)
+    if constant is None or not np.issubdtype(type_.dtype, np.integer):
+        return None
+    return array_of(constant).astype(np.int64) if largest(type_.elements) <= _CHECKED else None
 
 
 def _even_steps(indices: Array) -> range | None:

@@ -6,10 +6,18 @@ import math
 from fractions import Fraction
 from typing import get_args
 
-from .....tir.sizes import AnySize, closed, exact_quotient, largest, quotient
+from .....tir.sizes import (
+    AnySize,
+    at_most,
+    closed,
+    exact_quotient,
+    is_closed,
+    largest,
+    quotient,
+)
 from ....errors import ModelError
 from ....ops.functions import Cast, Round
-from ....ops.resize import SAME, Places, Resize, Sampling
+from ....ops.resize import SAME, Places, Resize, Sampling, Stretch, StretchCoordinates
 from ...limits import checked_type
 from ..node import NodeReader, NotSupported
 from .resampling import AxisPlaces, ResizeKernel, cropped, picked, regions, resampled
@@ -17,6 +25,8 @@ from .rule import ImportRule, Result
 from .slicing import distinct_axes
 
 Sizes = dict[int, AnySize]  # of axes
+Scales = dict[int, Fraction | None]  # None: a run decides it, so that sizes alone say what it is
+STRETCHES: dict[str, StretchCoordinates] = {kind: kind for kind in get_args(StretchCoordinates)}
 _LARGEST_PLACE = 1 << 61  # twice a place, and a divisor more, are computed in 64 bits
 SAMPLINGS: dict[str, Sampling] = {sampling: sampling for sampling in get_args(Sampling)}
 
@@ -28,15 +38,16 @@ def _resize(node: NodeReader) -> Result:
     axes = list(range(len(shape)))
     if node.given("axes"):
         axes = distinct_axes(node, node.integers("axes"), len(shape))
-    scales: dict[int, Fraction] = {}
+    scales: Scales = {}
     position = 1 if old else 2
     if node.has(3):
         given = node.open_sizes(3)
         _check_count(node, len(given), len(axes))
         sizes, scales = _fitted(node, dict(zip(axes, given, strict=True)))
     else:
-        scales = dict(zip(axes, _scales(node, position, len(axes)), strict=True))
-        sizes = {d: _scaled(shape[d], scale) for d, scale in scales.items()}
+        known = dict(zip(axes, _scales(node, position, len(axes)), strict=True))
+        sizes = {d: _scaled(shape[d], scale) for d, scale in known.items()}
+        scales = {**known}
     coordinates = "asymmetric" if old else coordinates
     nearest = "floor" if old else node.text("nearest_mode", "round_prefer_floor")
     return _resized(node, sizes, scales, coordinates, nearest)
@@ -47,17 +58,17 @@ def _scaled(size: AnySize, scale: Fraction) -> AnySize:
     return quotient(size * scale.numerator, scale.denominator)
 
 
-def _ratio(size: AnySize, to: AnySize) -> Fraction:
-    """One size over another. Raises: SizeError where that is no number for all runs."""
+def _ratio(size: AnySize, to: AnySize) -> Fraction | None:
+    """One size over another; None where that is no number for all runs."""
     whole, part = exact_quotient(size, to), exact_quotient(to, size)
     if isinstance(size, int) and isinstance(to, int):
         return Fraction(size, max(1, to))
     if isinstance(whole, int):
         return Fraction(whole)
-    return Fraction(1, part) if isinstance(part, int) else Fraction(closed(size), closed(to))
+    return Fraction(1, part) if isinstance(part, int) else None
 
 
-def _fitted(node: NodeReader, sizes: dict[int, AnySize]) -> tuple[Sizes, dict[int, Fraction]]:
+def _fitted(node: NodeReader, sizes: dict[int, AnySize]) -> tuple[Sizes, Scales]:
     """Sizes and scales of the axes; one scale for all where the model keeps the aspect ratio."""
     shape = node.type(0).shape
     scales = {d: _ratio(size, shape[d]) for d, size in sizes.items()}
@@ -66,7 +77,10 @@ def _fitted(node: NodeReader, sizes: dict[int, AnySize]) -> tuple[Sizes, dict[in
         return sizes, scales
     if policy not in ("not_larger", "not_smaller"):
         raise NotSupported(f"keep_aspect_ratio_policy is '{policy}'")
-    scale = (min if policy == "not_larger" else max)(scales.values())
+    known = [scale for scale in scales.values() if scale is not None]
+    if len(known) < len(scales):
+        raise NotSupported("one scale is kept for axes whose scales a run decides")
+    scale = (min if policy == "not_larger" else max)(known)
     half = Fraction(1, 2)
     fitted = {d: math.floor(closed(shape[d]) * scale + half) for d in sizes}
     return dict(fitted), dict.fromkeys(sizes, scale)
@@ -115,7 +129,7 @@ def _check_count(node: NodeReader, got: int, expected: int) -> None:
 def _resized(
     node: NodeReader,
     sizes: Sizes,
-    scales: dict[int, Fraction],
+    scales: Scales,
     coordinates: str,
     nearest: str,
 ) -> Result:
@@ -132,7 +146,7 @@ def _resized(
     places = tuple(
         SAME
         if d not in scales
-        else cropped(size, shape[d], scales[d], parts[d])
+        else cropped(size, shape[d], _known(scales[d]), parts[d])
         if parts
         else _places(size, shape[d], scales[d], coordinates)
         for d, size in enumerate(given)
@@ -140,16 +154,18 @@ def _resized(
     narrow = not node.flag("antialias") or mode == "nearest"
     if mode == "cubic" or parts or not narrow:
         axes = [d for d in scales if places[d] != SAME or shape[d] != given[d]]
-        moved = {d: AxisPlaces(closed(given[d]), closed(shape[d]), places[d]) for d in axes}
+        moved = {d: _closed_axis(given[d], shape[d], places[d]) for d in axes}
         outside = {d: axis.outside() for d, axis in moved.items() if parts}
         if mode == "nearest":
             return picked(node, {d: a.nearest(sampling) for d, a in moved.items()}, outside)
         cubic = node.real("cubic_coeff_a", -0.75) if mode == "cubic" else None
         inside = node.flag("exclude_outside")
-        kernels = {d: ResizeKernel(cubic, 1 if narrow else scales[d], inside) for d in moved}
+        kernels = {
+            d: ResizeKernel(cubic, 1 if narrow else _known(scales[d]), inside) for d in moved
+        }
         return resampled(node, moved, kernels, outside)
-    for extent, place in zip(shape, places, strict=True):
-        if abs(place.slope) * largest(extent) + abs(place.offset) + place.divisor > _LARGEST_PLACE:
+    for size, extent, place in zip(given, shape, places, strict=True):
+        if _largest_place(place, largest(size), largest(extent)) > _LARGEST_PLACE:
             raise ModelError(
                 f"model: {node.title} takes {type_} to {list(shape)} by fractions that no 64-bit "
                 "integer holds; expected simpler scales.",
@@ -162,12 +178,54 @@ def _resized(
     return Resize(shape, places, sampling), node.inputs[:1]
 
 
-def _places(size: AnySize, count: AnySize, scale: Fraction, coordinates: str) -> Places:
+def _known(scale: Fraction | None) -> Fraction:
+    if scale is None:
+        raise NotSupported("a run decides its scale")
+    return scale
+
+
+def _closed_axis(size: AnySize, count: AnySize, places: Places | Stretch) -> AxisPlaces:
+    """An axis of known sizes. Raises: SizeError where a run decides one."""
+    whole, made = closed(size), closed(count)
+    return AxisPlaces(
+        whole, made, places.places(whole, made) if isinstance(places, Stretch) else places
+    )
+
+
+def _largest_place(places: Places | Stretch, size: int, count: int) -> int:
+    """A number that nothing exceeds that is computed for the places of an axis."""
+    if isinstance(places, Stretch):
+        return 4 * (size + 1) * (count + 1)
+    return abs(places.slope) * count + abs(places.offset) + places.divisor
+
+
+def _stretch(
+    size: AnySize, count: AnySize, scale: Fraction | None, coordinates: str
+) -> Stretch | None:
+    """The places of an axis that sizes alone tell, where a run decides them; else None."""
+    if scale is not None:
+        exact = scale.denominator == 1 and not (is_closed((size, count)))
+        few = coordinates == "pytorch_half_pixel" and at_most(count, 1) is None
+        if not exact or not (few or coordinates == "align_corners"):
+            return None
+    kind = "half_pixel" if coordinates == "half_pixel_symmetric" else coordinates
+    if kind not in STRETCHES:
+        raise NotSupported(f"coordinate_transformation_mode is '{coordinates}'")
+    return Stretch(STRETCHES[kind])
+
+
+def _places(
+    size: AnySize, count: AnySize, scale: Fraction | None, coordinates: str
+) -> Places | Stretch:
     """Where the `count` elements of an axis of `size` are taken from, `scale` times as many."""
+    if scale == 1 and count == size:
+        return SAME
+    stretch = _stretch(size, count, scale, coordinates)
+    if stretch is not None or scale is None:
+        assert stretch is not None
+        return stretch
     step = 1 / scale
     match coordinates:
-        case _ if scale == 1 and count == size:
-            return SAME
         case "asymmetric":
             start = Fraction(0)
         case "pytorch_half_pixel" if count <= 1:

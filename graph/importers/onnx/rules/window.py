@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from .....tir.sizes import closed, closed_shape, greatest, largest, quotient
+from collections.abc import Sequence
+
+from .....tir.sizes import AnySize, closed_shape, greatest, is_closed, largest, quotient
 from ....errors import ModelError
-from ....ops import pooling
+from ....ops import arithmetic, pooling
+from ....ops.base import lowest
 from ....ops.convolution import Conv
 from ....ops.pool_places import MaxPoolPlaces
+from ....ops.repetition import Expand
+from ....types import Shape, Splat
 from ...limits import checked_type
 from ..node import Attribute, NodeReader, NotSupported
 from .rule import ImportRule, Result, plain
+from .slicing import AxisWalk, add, part_of, surrounded
 
 WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
@@ -43,12 +49,7 @@ def windows_of(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
         return strides, pads, dilations  # malformed: the operator's own check says how
     sides = zip(x.shape[2:], pads[:n], pads[n:], strict=True)
     padded = [size + max(0, before) + max(0, after) for size, before, after in sides]
-    checked_type(
-        f"the padded input of {node.title}",
-        x.dtype,
-        (*x.shape[:2], *padded),
-        node.tensors.limits,
-    )
+    _check_padded(node, padded)
     # a stride beyond the end is as good as one to the end; one tap has no distance to another
     return (
         tuple(
@@ -59,6 +60,13 @@ def windows_of(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
             1 if taps == 1 < step else step for taps, step in zip(kernel, dilations, strict=True)
         ),
     )
+
+
+def _check_padded(node: NodeReader, sizes: Sequence[AnySize]) -> None:
+    """Raises: ModelError where the input, padded to spatial `sizes`, exceeds the limits."""
+    x = node.type(0)
+    shape = (*x.shape[:2], *sizes)
+    checked_type(f"the padded input of {node.title}", x.dtype, shape, node.tensors.limits)
 
 
 def _stated(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
@@ -76,18 +84,63 @@ def _stated(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
         raise NotSupported(f"auto_pad is '{mode}'")
     if not len(sizes) == len(strides) == len(dilations) == n or min((1, *strides)) < 1:
         return strides, (0,) * (2 * n), dilations  # malformed, likewise
-    extents = [(taps - 1) * dilation + 1 for taps, dilation in zip(kernel, dilations, strict=True)]
+    before, after = _same_pads(node, kernel, strides, dilations)
+    return strides, closed_shape((*before, *after)), dilations
+
+
+def _same_pads(
+    node: NodeReader, kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...]
+) -> tuple[Shape, Shape]:
+    """What goes before and behind each axis so that there are as many windows as sizes over
+    strides, rounded up.
+    """
+    taps = zip(node.type(0).shape[2:], strides, kernel, dilations, strict=True)
     totals = [
-        closed(greatest(0, quotient(size - 1, stride) * stride + extent - size))
-        for size, stride, extent in zip(sizes, strides, extents, strict=True)
+        greatest(0, quotient(size - 1, stride) * stride + (count - 1) * step + 1 - size)
+        for size, stride, count, step in taps
     ]
-    small, large = [total // 2 for total in totals], [total - total // 2 for total in totals]
-    pads = (*small, *large) if mode == "SAME_UPPER" else (*large, *small)
-    return strides, pads, dilations
+    small = tuple(quotient(total, 2) for total in totals)
+    large = tuple(total - half for total, half in zip(totals, small, strict=True))
+    return (small, large) if node.text("auto_pad", "") == "SAME_UPPER" else (large, small)
 
 
-def convolution(node: NodeReader) -> Conv:
-    """The convolution that a node's weights and attributes say."""
+def _same_padded(
+    node: NodeReader, kernel: tuple[int, ...], fill: float | int, value: str = ""
+) -> tuple[str, Windows] | None:
+    """The input, or a value of its spatial sizes, with `fill` around it, and windows without pads;
+    None where numbers say how much.
+
+    What a run decides of the pads is cut off again: the most that there may be stands around first.
+    """
+    n, rank = len(kernel), len(node.type(0).shape)
+    strides = node.integers("strides", (1,) * n)
+    dilations = node.integers("dilations", (1,) * n)
+    mode = node.text("auto_pad", "NOTSET")
+    fits = rank - 2 == len(strides) == len(dilations) == n and min((1, *strides)) == 1
+    if not mode.startswith("SAME") or not fits:
+        return None
+    before, after = _same_pads(node, kernel, strides, dilations)
+    if is_closed((*before, *after)):
+        return None
+    sizes = node.type(0).shape[2:]
+    taps = zip(sizes, strides, kernel, dilations, strict=True)
+    reached = [quotient(n - 1, stride) * stride + (k - 1) * d + 1 for n, stride, k, d in taps]
+    read = zip(reached, before, sizes, strict=True)  # from the pads on, of which some are cut off
+    behind = [max(0, largest(whole - pad - size)) for whole, pad, size in read]
+    ends = zip(map(largest, before), sizes, behind, strict=True)
+    _check_padded(node, [first + size + last for first, size, last in ends])
+    first = (0, 0, *map(largest, before))
+    padded = add(
+        node, surrounded(node, value or node.value(0), first, (0, 0, *behind), element=fill)
+    )
+    pairs = enumerate(zip(before, reached, strict=True), 2)
+    kept = {d: AxisWalk(largest(pad) - pad, whole) for d, (pad, whole) in pairs}
+    made = add(node, part_of(padded, node.builder.types[padded].shape, kept))
+    return made, (strides, (0,) * (2 * n), dilations)
+
+
+def _kernel_of(node: NodeReader) -> tuple[int, ...]:
+    """The taps of a convolution, as its weights have them."""
     kernel = closed_shape(node.type(1).shape[2:])
     stated = node.integers("kernel_shape", kernel)
     if stated != kernel:
@@ -95,18 +148,31 @@ def convolution(node: NodeReader) -> Conv:
             f"model: {node.title} has kernel_shape {list(stated)} and weights {node.type(1)}.",
             code="onnx-kernel-shape",
         )
-    strides, pads, dilations = windows_of(node, kernel)
+    return kernel
+
+
+def convolution(node: NodeReader) -> Conv:
+    """The convolution that a node's weights and attributes say."""
+    strides, pads, dilations = windows_of(node, _kernel_of(node))
     return Conv(strides, pads, dilations, node.integer("group", 1))
 
 
 def _conv(node: NodeReader) -> Result:
-    return convolution(node), node.inputs
+    found = _same_padded(node, _kernel_of(node), 0)
+    if found is None:
+        return convolution(node), node.inputs
+    value, windows = found
+    return Conv(*windows, node.integer("group", 1)), (value, *node.inputs[1:])
 
 
 def _max_pool(node: NodeReader) -> Result:
-    kernel = node.integers("kernel_shape")
-    windows, ceil = windows_of(node, kernel), node.flag("ceil_mode")
-    if len(node.proto.output) < 2 or not node.proto.output[1]:
+    kernel, ceil = node.integers("kernel_shape"), node.flag("ceil_mode")
+    alone = len(node.proto.output) < 2 or not node.proto.output[1]
+    found = _same_padded(node, kernel, lowest(node.type(0).dtype)) if alone else None
+    if found is not None:
+        return pooling.MaxPool(kernel, *found[1], ceil), (found[0],)
+    windows = windows_of(node, kernel)
+    if alone:
         return pooling.MaxPool(kernel, *windows, ceil), node.inputs
     columns = node.flag("storage_order")
     return MaxPoolPlaces(kernel, *windows, ceil, columns), node.inputs
@@ -114,9 +180,24 @@ def _max_pool(node: NodeReader) -> Result:
 
 def _average_pool(node: NodeReader) -> Result:
     kernel = node.integers("kernel_shape")
-    windows = windows_of(node, kernel)
     ceil, include = node.flag("ceil_mode"), node.flag("count_include_pad")
+    found = _same_padded(node, kernel, 0)
+    if found is not None:
+        value, windows = found
+        mean = pooling.AveragePool(kernel, *windows, ceil, include_pad=True)
+        return (mean, (value,)) if include else _of_elements(node, mean, value)
+    windows = windows_of(node, kernel)
     return pooling.AveragePool(kernel, *windows, ceil, include_pad=include), node.inputs
+
+
+def _of_elements(node: NodeReader, mean: pooling.AveragePool, value: str) -> Result:
+    """The mean of windows that counts elements alone: over the share of them that are no pads."""
+    type_ = node.type(0)
+    one = node.table("one", Splat(1, type_.dtype, ()))
+    ones = node.emit(Expand((1, 1, *type_.shape[2:])), one)
+    found = _same_padded(node, mean.kernel, 0, ones)
+    assert found is not None
+    return arithmetic.Div(), (node.emit(mean, value), node.emit(mean, found[0]))
 
 
 RULES: dict[str, ImportRule] = {

@@ -169,7 +169,7 @@ def backwards(n: Nodes) -> str:
 def windows(n: Nodes) -> str:
     """How much is padded depends on whether the size is even."""
     image = n.add("Unsqueeze", "x", [1])
-    return n.add("MaxPool", image, kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
+    return n.add("LpPool", image, kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
 
 
 def halved(n: Nodes) -> str:
@@ -197,10 +197,10 @@ def pooled() -> str:
     return str(caught.value)
 
 
-def indexed() -> str:
-    """Words of which data say the place, on an axis that a run decides."""
+def channels() -> str:
+    """A sum over neighbours among channels, of which a run decides how many there are."""
     nodes = Nodes()
-    output = nodes.add("GatherElements", "ids", "ids", axis=1)
+    output = nodes.add("LRN", nodes.add("Unsqueeze", "x", [3]), size=3)
     with pytest.raises(ModelError) as caught:
         tw.compile(nodes.imported(output), "c:scalar", verify="off")
     return str(caught.value)
@@ -214,6 +214,6 @@ def test_what_needs_a_number_says_so(golden: Golden) -> None:
         refusal(flat, {"batch": (3, 2, 1), "seq": 4}),
         refusal(flat, {"batch": (1, 2), "seq": 4}),
         pooled(),
-        indexed(),
+        channels(),
     ]
     golden("errors/open_sizes.txt", "\n\n".join(texts))

@@ -88,6 +88,16 @@ def test_what_changed_where_nothing_may_is_found_unchecked_too(
     assert a[3] == 3
 
 
+def test_an_array_without_elements_has_a_place_between_the_others() -> None:
+    a, b, none = np.arange(8, dtype=np.float32), np.zeros(8, np.float32), np.zeros(0, np.float32)
+    source = BESIDE.replace("LINE", "(void)N;").replace("float* B", "float* B, float* N")
+    given = {"A": a, "N": none, "B": b}
+    for checked in (False, True):
+        launch = flat("beside", 1, 8, ("A", "B", "N"))
+        assert emulate(source, [launch], given, checked=checked)
+    np.testing.assert_array_equal(a, b)
+
+
 def test_indices_run_along_three_axes() -> None:
     source = """\
 extern "C" __global__ void where(int* out)

@@ -276,6 +276,10 @@ N = te.placeholder((4,), "int64", name="N")
 X = Var("x")
 
 
+ROWS = te.dim("rows", 1, 9)
+RANGES = {X: (0, 7), ROWS: (1, 9)}
+
+
 @pytest.mark.parametrize(
     ("index", "expected"),
     [
@@ -287,13 +291,15 @@ X = Var("x")
             ['cast(max(min(N[x], 9), 0) + x, "int8") + int8(1)'],
         ),
         (X * 4, []),
+        (te.clamp_index(X * ROWS // 7, 10) + X, ["max(min(x * rows // 7, 9), 0)"]),
+        (X % ROWS * 2 + X // 2, ["x % rows"]),
     ],
 )
 def test_data_are_the_parts_that_sums_and_quotients_leave(index: Expr, expected: list[str]) -> None:
-    data = data_of((index, index))
+    data = data_of((index, index), {}, RANGES)
     assert [print_expr(item) for item in data] == expected
     values: dict[Expr, Expr] = dict.fromkeys(data, X)
-    assert not data_of((without_data(index, values),))
+    assert not data_of((without_data(index, values),), {}, RANGES)
 
 
 GUARDED = """\
@@ -424,3 +430,63 @@ def test_two_equal_conditions_of_data_may_be_one() -> None:
     assert prove(parse(once), form).status == "proved"
     assert prove(parse(once.replace("< 3", "< 2")), form).status != "proved"
     assert prove(parse(text.replace("< 3 and", "< 2 and")), form).status != "proved"
+
+
+OPEN = """\
+def gather(n: dim(1, 8), T: float32[n, 5], N: int32[4], Y: output(float32[4, 5])):
+    S = alloc(float32[n, 5], "global")
+    for i in range(8):
+        for j in range(5):
+            with block("S", vi=spatial(n, i), vj=spatial(5, j)):
+                S[vi, vj] = T[vi, vj] * 2.0
+    for i in range(4):
+        for j in range(5):
+            with block("Y", vi=spatial(4, i), vj=spatial(5, j)):
+                Y[vi, vj] = S[max(min(cast(N[vi], "int64"), n - 1), 0), vj]
+"""
+
+
+def test_data_that_end_below_a_size_that_a_call_decides_are_proved() -> None:
+    func = parse(OPEN)
+    for shortcuts in (True, False):
+        verdict = prove(func, canonical_form(func), shortcuts=shortcuts)
+        assert verdict.status == "proved", verdict
+
+
+@pytest.mark.parametrize("last", ["n", "7", "2 * n - 1"])
+def test_data_that_may_reach_the_rows_that_a_call_has_not_are_not_proved(last: str) -> None:
+    func = parse(OPEN.replace("n - 1), 0)", f"{last}), 0)"))
+    verdict = prove(func, canonical_form(func))
+    assert verdict.status != "proved"
+    assert "'S' has shape [n, 5]" in str(verdict)
+
+
+def test_an_axis_that_may_be_empty_is_asked_about_first() -> None:
+    text = OPEN.replace("dim(1, 8)", "dim(0, 8)")
+    func = parse(text)
+    assert prove(func, canonical_form(func)).status != "proved"
+    read = 'S[max(min(cast(N[vi], "int64"), n - 1), 0), vj]'
+    assert read in text
+    func = parse(text.replace(read, f"select(0 < n, {read}, 0.0)"))
+    assert prove(func, canonical_form(func)).status == "proved"
+
+
+STRETCHED = """\
+def stretch(n: dim(1, 8), m: dim(1, 8), T: float32[n], Y: output(float32[m])):
+    for i in range(8):
+        with block("Y", vi=spatial(m, i)):
+            Y[vi] = T[max(min(vi * n // m, n - 1), 0)]
+"""
+
+
+def test_an_index_that_no_sets_express_is_proved_by_its_clamp() -> None:
+    func = parse(STRETCHED)
+    for shortcuts in (True, False):
+        assert prove(func, canonical_form(func), shortcuts=shortcuts).status == "proved"
+    wider = parse(STRETCHED.replace("n - 1), 0)", "n), 0)"))
+    assert "'T' has shape [n]" in str(prove(wider, canonical_form(wider)))
+    for planted in ("(vi + 1) * n // m", "vi * m // n", "vi * n // (m + 1)", "vi * n % m"):
+        other = parse(STRETCHED.replace("vi * n // m", planted))
+        assert prove(other, canonical_form(func)).status != "proved", planted
+    loose = parse(STRETCHED.replace("max(min(vi * n // m, n - 1), 0)", "vi * n // m"))
+    assert prove(loose, canonical_form(loose)).status != "proved"

@@ -69,6 +69,18 @@ def f(X: float32[5, 5], Y: output(float32[5, 5])):
         for j in range(5):
             Y[i, j] = T[j, i]
 """
+PAIRS = """\
+def f(n: dim(1, 3), X: float32[n, 4], Y: output(float32[n, 4])):
+    for p in parallel(2):
+        if p * 2 < n:
+            if p * 2 + 1 < n:
+                for j in range(4):
+                    Y[0, j] = X[0, j]
+                    Y[1, j] = X[1, j]
+            else:
+                for j in range(4):
+                    Y[p * 2, j] = X[p * 2, j]
+"""
 GATHER = """\
 def f(I: int32[8], X: float32[10], Y: output(float32[8])):
     at: int64x8 = cast(I[ramp(0, 1, 8)], "int64x8")
@@ -87,6 +99,7 @@ RIGHT = {
     "fused": FUSED,
     "carried": CARRIED,
     "two": TWO,
+    "pairs": PAIRS,
     "gather": GATHER,
     "copied": COPIED,
     "copied and named": COPIED.replace("    Y[0] = ", "    n: int64 = at[0]\n    Y[0] = ")
@@ -154,6 +167,10 @@ PLANTED = {
         FUSED.replace("Y[p // 3, p % 3 * 7 + k]", "Y[p // 3, p % 3 * 6 + k]"),
         "P5: two iterations of parallel loop 'p' write",
     ),
+    "pairs of more rows than the code was folded for": (
+        PAIRS.replace("dim(1, 3)", "dim(1, 4)"),
+        "P5: two iterations of parallel loop 'p' write Y[0, 3]",
+    ),
     "a barrier that is lost": (
         TWO.replace("    barrier()\n", ""),
         "P5: two statements with no barrier between them write and read",
@@ -172,6 +189,16 @@ def test_a_planted_error_is_refuted_or_said_to_be_possible(error: str) -> None:
     said = [str(failure) for failure in verdict.failures]
     assert verdict.status == "refuted"
     assert any(wanted.partition("; f(p")[0] in item for item in said), said
+
+
+def test_a_branch_on_a_size_leaves_the_iterations_that_the_largest_one_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "tilewright.schedule.proof.lowered.prove.conflicts_of_loops",
+        lambda *given: pytest.fail("integer sets are asked"),
+    )
+    assert proved(PAIRS).status == "proved"
 
 
 @pytest.mark.parametrize(
@@ -246,3 +273,30 @@ def test_iterations_meet_where_they_touch_one_element_and_nowhere_else(
     apart = all(a.isdisjoint(b) for a, b in combinations(touched, 2))
     verdict = proved("\n".join(lines) + "\n")
     assert verdict.status == ("proved" if apart else "refuted"), verdict
+
+
+@given(
+    st.sampled_from(["+", "-"]),
+    st.integers(1, 3),
+    st.integers(-3, 8),
+    st.integers(2, 6),
+    st.sampled_from(["<", "<=", "=="]),
+    st.integers(0, 9),
+)
+def test_what_a_branch_on_a_size_leaves_is_never_too_little(
+    sign: str, factor: int, shift: int, most: int, compared: str, row: int
+) -> None:
+    condition = f"{shift} {sign} p * {factor} {compared} n"
+    text = (
+        f"def f(n: dim(1, {most}), X: float32[n], Y: output(float32[20])):\n"
+        "    for p in parallel(5):\n"
+        f"        if {condition}:\n"
+        f"            Y[{row}] = 1.0\n"
+        "        else:\n"
+        "            Y[p + 10] = 2.0\n"
+    )
+    at_once = [
+        [p for p in range(5) if eval(condition, {"p": p, "n": n})] for n in range(1, most + 1)
+    ]
+    races = any(len(those) > 1 for those in at_once)
+    assert proved(text).status == ("refuted" if races else "proved")
