@@ -23,22 +23,90 @@ def _scatter(operator: str, sizes: str, x: Draw, at: Draw, updates: Draw, why: s
 
 
 GATHERING = (
-    _gather("Gather 30000x384 by 128", "y = Gather(x, i)", *(normal(30000, 384), integers(0, 30000, 128))),
-    _gather("GatherElements 64x1000 by 64x100", "y = GatherElements <axis=1> (x, i)", *(normal(64, 1000), integers(0, 1000, 64, 100))),
-    _gather("GatherElements 8400x4 by 300x4", "y = GatherElements <axis=0> (x, i)", *(normal(8400, 4), integers(0, 8400, 300, 4))),
-    _gather("GatherND 64x128x64 by 1000x2", "y = GatherND(x, i)", *(normal(64, 128, 64), integers(0, 64, 1000, 2))),
-    _gather("GatherND 4x100x256 by 4x10x1, batched", "y = GatherND <batch_dims=1> (x, i)", *(normal(4, 100, 256), integers(0, 100, 4, 10, 1))),
-    Subject("OneHot 128 of 1000", "y = OneHot(x, depth, values)", {"x": integers(0, 1000, 128), "depth": known(1000, "int64"), "values": known([0.0, 1.0])}),
+    _gather(
+        "Gather 30000x384 by 128",
+        "y = Gather(x, i)",
+        *(normal(30000, 384), integers(0, 30000, 128)),
+    ),
+    _gather(
+        "GatherElements 64x1000 by 64x100",
+        "y = GatherElements <axis=1> (x, i)",
+        *(normal(64, 1000), integers(0, 1000, 64, 100)),
+    ),
+    _gather(
+        "GatherElements 8400x4 by 300x4",
+        "y = GatherElements <axis=0> (x, i)",
+        *(normal(8400, 4), integers(0, 8400, 300, 4)),
+    ),
+    _gather(
+        "GatherND 64x128x64 by 1000x2",
+        "y = GatherND(x, i)",
+        *(normal(64, 128, 64), integers(0, 64, 1000, 2)),
+    ),
+    _gather(
+        "GatherND 4x100x256 by 4x10x1, batched",
+        "y = GatherND <batch_dims=1> (x, i)",
+        *(normal(4, 100, 256), integers(0, 100, 4, 10, 1)),
+    ),
+    Subject(
+        "OneHot 128 of 1000",
+        "y = OneHot(x, depth, values)",
+        {"x": integers(0, 1000, 128), "depth": known(1000, "int64"), "values": known([0.0, 1.0])},
+    ),
 )
 SCATTERING = (
-    _scatter("ScatterElements <axis=1>", "64x1000 by 64x100", normal(64, 1000), orders(64, 100, below=1000), normal(64, 100)),
-    _scatter('ScatterElements <axis=0, reduction="add">', "1000x64 by 4000x64", normal(1000, 64), integers(0, 1000, 4000, 64), normal(4000, 64)),
-    _scatter('ScatterElements <axis=1, reduction="max">', "16x256 by 16x256", normal(16, 256), integers(0, 256, 16, 256), normal(16, 256)),
-    _scatter("ScatterND", "1000x256 by 100", normal(1000, 256), integers(0, 1000, 100, 1), normal(100, 256)),
-    _scatter("ScatterND", "128x128x8 by 1000", normal(128, 128, 8), integers(0, 128, 1000, 2), normal(1000, 8)),
-    _scatter('ScatterND <reduction="add">', "128x128x64 by 1000", normal(128, 128, 64), integers(0, 128, 1000, 2), normal(1000, 64)),
-    _scatter("ScatterND", "100000 by 1000", normal(100000), integers(0, 100000, 1000, 1), normal(1000)),
-    _scatter("ScatterElements <axis=1>", "64x1000 by 64x100, known", normal(64, 1000), fixed(orders(64, 100, below=1000)), normal(64, 100)),
+    _scatter(
+        "ScatterElements <axis=1>",
+        "64x1000 by 64x100",
+        normal(64, 1000),
+        orders(64, 100, below=1000),
+        normal(64, 100),
+    ),
+    _scatter(
+        'ScatterElements <axis=0, reduction="add">',
+        "1000x64 by 4000x64",
+        normal(1000, 64),
+        integers(0, 1000, 4000, 64),
+        normal(4000, 64),
+    ),
+    _scatter(
+        'ScatterElements <axis=1, reduction="max">',
+        "16x256 by 16x256",
+        normal(16, 256),
+        integers(0, 256, 16, 256),
+        normal(16, 256),
+    ),
+    _scatter(
+        "ScatterND",
+        "1000x256 by 100",
+        normal(1000, 256),
+        integers(0, 1000, 100, 1),
+        normal(100, 256),
+    ),
+    _scatter(
+        "ScatterND",
+        "128x128x8 by 1000",
+        normal(128, 128, 8),
+        integers(0, 128, 1000, 2),
+        normal(1000, 8),
+    ),
+    _scatter(
+        'ScatterND <reduction="add">',
+        "128x128x64 by 1000",
+        normal(128, 128, 64),
+        integers(0, 128, 1000, 2),
+        normal(1000, 64),
+    ),
+    _scatter(
+        "ScatterND", "100000 by 1000", normal(100000), integers(0, 100000, 1000, 1), normal(1000)
+    ),
+    _scatter(
+        "ScatterElements <axis=1>",
+        "64x1000 by 64x100, known",
+        normal(64, 1000),
+        fixed(orders(64, 100, below=1000)),
+        normal(64, 100),
+    ),
 )
 
 
@@ -66,10 +134,20 @@ def _boxes(batch: int, classes: int, count: int, *, image: bool) -> tuple[Draw, 
 
 
 def _suppression(
-    shape: tuple[int, int, int], most: int, least: float | None, *, image: bool = False, why: str = ""
+    shape: tuple[int, int, int],
+    most: int,
+    least: float | None,
+    *,
+    image: bool = False,
+    why: str = "",
 ) -> Subject:
     boxes, scores = _boxes(*shape, image=image)
-    draws = {"boxes": boxes, "scores": scores, "most": known([most], "int64"), "share": known([0.45])}
+    draws = {
+        "boxes": boxes,
+        "scores": scores,
+        "most": known([most], "int64"),
+        "share": known([0.45]),
+    }
     given = "boxes, scores, most, share"
     if least is not None:
         draws["least"], given = known([least]), f"{given}, least"
@@ -110,20 +188,57 @@ FINDING = (
     Subject("Unique 4000 of float32", "y = Unique(x)", {"x": normal(4000)}),
 )
 RANKING = (
-    *(_top(rows, count, many) for rows in (1, 64) for count, many in ((1000, 5), (8400, 5), (8400, 100), (1000, 1000))),
+    *(
+        _top(rows, count, many)
+        for rows in (1, 64)
+        for count, many in ((1000, 5), (8400, 5), (8400, 100), (1000, 1000))
+    ),
     _top(1, 8400, 300),
     _top(1, 50000, 50),
     Subject("ArgMax 64x1000", "y = ArgMax <axis=1> (x)", {"x": normal(64, 1000)}),
 )
 CUMULATIVE = (
-    Subject("CumSum 64x1000 along rows", "y = CumSum(x, axis)", {"x": normal(64, 1000), "axis": known(1, "int64")}),
-    Subject("CumSum 1000x64 along columns", "y = CumSum(x, axis)", {"x": normal(1000, 64), "axis": known(0, "int64")}),
-    Subject("CumSum 1x100000", "y = CumSum(x, axis)", {"x": normal(1, 100000), "axis": known(1, "int64")}),
-    Subject("CumProd 64x1000 along rows", "y = CumProd(x, axis)", {"x": uniform(0.99, 1.01, 64, 1000), "axis": known(1, "int64")}, 26),
+    Subject(
+        "CumSum 64x1000 along rows",
+        "y = CumSum(x, axis)",
+        {"x": normal(64, 1000), "axis": known(1, "int64")},
+    ),
+    Subject(
+        "CumSum 1000x64 along columns",
+        "y = CumSum(x, axis)",
+        {"x": normal(1000, 64), "axis": known(0, "int64")},
+    ),
+    Subject(
+        "CumSum 1x100000",
+        "y = CumSum(x, axis)",
+        {"x": normal(1, 100000), "axis": known(1, "int64")},
+    ),
+    Subject(
+        "CumProd 64x1000 along rows",
+        "y = CumProd(x, axis)",
+        {"x": uniform(0.99, 1.01, 64, 1000), "axis": known(1, "int64")},
+        26,
+    ),
 )
 EINSUM = (
-    Subject("Einsum bhqd,bhkd->bhqk 1x12x128x64", 'y = Einsum <equation="bhqd,bhkd->bhqk"> (a, b)', {"a": normal(1, 12, 128, 64), "b": normal(1, 12, 128, 64)}),
-    Subject("Einsum bhwc,hkc->bhwk 12x14x14x64", 'y = Einsum <equation="bhwc,hkc->bhwk"> (a, b)', {"a": normal(12, 14, 14, 64), "b": normal(14, 14, 64)}),
-    Subject("Einsum bi,bj->bij 64x128x128", 'y = Einsum <equation="bi,bj->bij"> (a, b)', {"a": normal(64, 128), "b": normal(64, 128)}),
-    Subject("Einsum bii->bi 64x100x100", 'y = Einsum <equation="bii->bi"> (a)', {"a": normal(64, 100, 100)}),
+    Subject(
+        "Einsum bhqd,bhkd->bhqk 1x12x128x64",
+        'y = Einsum <equation="bhqd,bhkd->bhqk"> (a, b)',
+        {"a": normal(1, 12, 128, 64), "b": normal(1, 12, 128, 64)},
+    ),
+    Subject(
+        "Einsum bhwc,hkc->bhwk 12x14x14x64",
+        'y = Einsum <equation="bhwc,hkc->bhwk"> (a, b)',
+        {"a": normal(12, 14, 14, 64), "b": normal(14, 14, 64)},
+    ),
+    Subject(
+        "Einsum bi,bj->bij 64x128x128",
+        'y = Einsum <equation="bi,bj->bij"> (a, b)',
+        {"a": normal(64, 128), "b": normal(64, 128)},
+    ),
+    Subject(
+        "Einsum bii->bi 64x100x100",
+        'y = Einsum <equation="bii->bi"> (a)',
+        {"a": normal(64, 100, 100)},
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -42,11 +42,14 @@ def _lists(attributes: dict[str, object]) -> dict[str, object]:
     return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in attributes.items()}
 
 
-def _made(operator: str, rows: int, inputs: int, outputs: tuple[str, ...] = ("y",), **attributes: object) -> Subject:
-    nodes: Callable[[], Sequence[NodeProto]] = lambda: [
-        helper.make_node(operator, ["x"], list(outputs), domain=_ML, **_lists(attributes))
-    ]
-    return Subject(f"{operator} {rows}x{inputs}", nodes, {"x": normal(rows, inputs)}, outputs=outputs)
+def _made(
+    operator: str, rows: int, inputs: int, outputs: tuple[str, ...] = ("y",), **attributes: object
+) -> Subject:
+    def nodes() -> Sequence[NodeProto]:
+        return [helper.make_node(operator, ["x"], outputs, domain=_ML, **_lists(attributes))]
+
+    name, x = f"{operator} {rows}x{inputs}", normal(rows, inputs)
+    return Subject(name, nodes, {"x": x}, outputs=outputs)
 
 
 def _forests(rows: int) -> tuple[Subject, ...]:
@@ -71,16 +74,80 @@ LEARNED = (
     *_forests(1),
     *_forests(1000),
     *(
-        _made("LinearClassifier", rows, _FEATURES, _BOTH, coefficients=_RNG.standard_normal(3 * _FEATURES), intercepts=[0.1, 0.2, 0.3], classlabels_ints=[0, 1, 2], post_transform="SOFTMAX")
+        _made(
+            "LinearClassifier",
+            rows,
+            _FEATURES,
+            _BOTH,
+            coefficients=_RNG.standard_normal(3 * _FEATURES),
+            intercepts=[0.1, 0.2, 0.3],
+            classlabels_ints=[0, 1, 2],
+            post_transform="SOFTMAX",
+        )
         for rows in (1, 1000)
     ),
-    _made("LinearRegressor", 1000, _FEATURES, coefficients=_RNG.standard_normal(_FEATURES), intercepts=[0.1]),
-    _made("SVMRegressor", 1000, _FEATURES, kernel_type="RBF", kernel_params=[0.1, 0.0, 3.0], n_supports=200, support_vectors=_RNG.standard_normal(200 * _FEATURES), coefficients=_RNG.standard_normal(200), rho=[0.1]),
-    _made("SVMClassifier", 1000, _FEATURES, _BOTH, kernel_type="RBF", kernel_params=[0.1, 0.0, 3.0], vectors_per_class=[100, 100], support_vectors=_RNG.standard_normal(200 * _FEATURES), coefficients=_RNG.standard_normal(200), rho=[0.1], classlabels_ints=[0, 1]),
-    _made("Scaler", 1000, _FEATURES, offset=_RNG.standard_normal(_FEATURES), scale=_RNG.random(_FEATURES)),
+    _made(
+        "LinearRegressor",
+        1000,
+        _FEATURES,
+        coefficients=_RNG.standard_normal(_FEATURES),
+        intercepts=[0.1],
+    ),
+    _made(
+        "SVMRegressor",
+        1000,
+        _FEATURES,
+        kernel_type="RBF",
+        kernel_params=[0.1, 0.0, 3.0],
+        n_supports=200,
+        support_vectors=_RNG.standard_normal(200 * _FEATURES),
+        coefficients=_RNG.standard_normal(200),
+        rho=[0.1],
+    ),
+    _made(
+        "SVMClassifier",
+        1000,
+        _FEATURES,
+        _BOTH,
+        kernel_type="RBF",
+        kernel_params=[0.1, 0.0, 3.0],
+        vectors_per_class=[100, 100],
+        support_vectors=_RNG.standard_normal(200 * _FEATURES),
+        coefficients=_RNG.standard_normal(200),
+        rho=[0.1],
+        classlabels_ints=[0, 1],
+    ),
+    _made(
+        "Scaler",
+        1000,
+        _FEATURES,
+        offset=_RNG.standard_normal(_FEATURES),
+        scale=_RNG.random(_FEATURES),
+    ),
     _made("Normalizer", 1000, _FEATURES, norm="L2"),
-    _made("Imputer", 1000, _FEATURES, imputed_value_floats=[0.5], replaced_value_float=float("nan")),
+    _made(
+        "Imputer", 1000, _FEATURES, imputed_value_floats=[0.5], replaced_value_float=float("nan")
+    ),
     _made("Binarizer", 1000, _FEATURES, threshold=0.5),
-    Subject("OneHotEncoder 1000 of 20", lambda: [helper.make_node("OneHotEncoder", ["x"], ["y"], domain=_ML, cats_int64s=list(range(20)))], {"x": integers(0, 25, 1000)}),
-    Subject("LabelEncoder 1000 of 100", lambda: [helper.make_node("LabelEncoder", ["x"], ["y"], domain=_ML, keys_int64s=list(range(100)), values_int64s=list(range(100, 0, -1)))], {"x": integers(0, 120, 1000)}),
+    Subject(
+        "OneHotEncoder 1000 of 20",
+        lambda: [
+            helper.make_node("OneHotEncoder", ["x"], ["y"], domain=_ML, cats_int64s=list(range(20)))
+        ],
+        {"x": integers(0, 25, 1000)},
+    ),
+    Subject(
+        "LabelEncoder 1000 of 100",
+        lambda: [
+            helper.make_node(
+                "LabelEncoder",
+                ["x"],
+                ["y"],
+                domain=_ML,
+                keys_int64s=list(range(100)),
+                values_int64s=list(range(100, 0, -1)),
+            )
+        ],
+        {"x": integers(0, 120, 1000)},
+    ),
 )

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-import ml_dtypes
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper, parser
+from onnx import ModelProto, NodeProto, helper, numpy_helper, parser
 
 from tilewright.graph.types import numpy_type
 from tilewright.runtime.arrays import Array
