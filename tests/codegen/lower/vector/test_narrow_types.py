@@ -54,7 +54,7 @@ def test_vectors_convert_as_numbers_alone_do(kind: str) -> None:
 
 
 @WIDE
-@pytest.mark.parametrize("kind", ("int16", "uint16"))
+@pytest.mark.parametrize("kind", ["int16", "uint16"])
 def test_integers_of_16_bits_are_added_and_chosen_in_vectors(kind: str) -> None:
     a, b = (te.placeholder((COUNT,), kind, name=name) for name in "AB")
 
