@@ -5,13 +5,14 @@ Enhanced Transformer with Rotary Position Embedding, 2021).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType
+from ..types import Array, Floats, TensorType
 from .base import (
     Operator,
     OperatorRole,
@@ -51,8 +52,9 @@ class Rotation(Operator):
         return (x,)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, *angles = arrays
-        cos, sin = (np.expand_dims(angle, 1 if self.outer else 2) for angle in angles)
+        x, *angles = (cast(Floats, array) for array in arrays)
+        axis = 1 if self.outer else 2
+        cos, sin = (cast(Floats, np.expand_dims(angle, axis)) for angle in angles)
         half, result = self.width // 2, np.array(x)
         first, second = slice(0, half), slice(half, self.width)
         if self.interleaved:
