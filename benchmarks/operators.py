@@ -29,6 +29,7 @@ from . import report
 from .rounds import least_times
 from .subjects.exported import one_of
 from .subjects.operators import FAMILIES
+from .subjects.operators.remarks import LEFT_OUT, WHY, remark
 from .subjects.operators.subject import Subject
 
 SLOW = 0.8  # of the better peer's speed
@@ -43,7 +44,6 @@ class Row:
     subject: str
     threads: int
     microseconds: dict[str, float] = field(default_factory=dict)
-    why: str = ""
     error: str = ""
 
     @property
@@ -57,18 +57,23 @@ class Row:
         systems = (OURS, *(peer.name for peer in peers))
         times = (f"{self.microseconds[s]:.1f}" if s in self.microseconds else "" for s in systems)
         ahead = "" if self.ahead is None else f"{self.ahead:.2f}"
+        return self.family, self.subject, self.threads, *times, ahead, self.why
+
+    @property
+    def why(self) -> str:
+        """Why it is slower than the better peer; "" where it is not by much."""
         is_slow = self.ahead is not None and self.ahead < SLOW
-        return self.family, self.subject, self.threads, *times, ahead, self.why * is_slow
+        return remark(WHY, self.subject) if is_slow else ""
 
 
 def measure(family: str, subject: Subject, threads: int, rounds: int, peers: Sequence[Peer]) -> Row:
     """All systems on one subject. Raises: TilewrightError."""
-    row = Row(family, subject.name, threads, why=subject.why)
+    row = Row(family, subject.name, threads)
     model, inputs = subject.model()
     engine, given = tw.compile(model, verify="off"), model.SerializeToString()
     systems = load_systems(engine, given, inputs, (), threads)
     for peer in peers:
-        if peer.name in subject.left_out:
+        if remark(LEFT_OUT.get(peer.name, {}), subject.name):
             continue
         try:
             systems |= load_systems(engine, given, inputs, (peer,), threads)
@@ -136,7 +141,7 @@ def main() -> None:
             print(f"{row.subject}: {row.error}" if row.error else shown, flush=True)
             rows.append(row)
     if options.write:
-        kept = [{**asdict(row), "ahead": row.ahead} for row in rows]
+        kept = [{**asdict(row), "ahead": row.ahead, "why": row.why} for row in rows]
         report.write("operators", table(rows, peers), kept, peers)
 
 

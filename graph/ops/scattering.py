@@ -223,7 +223,7 @@ class ScatterND(_Scatter):
 
             def chosen(*i: Expr) -> Expr:
                 own = last[i[:-1]]
-                update = made[te.clamp_index(own, end), i[-1]]
+                update: Expr = made[te.clamp_index(own, end), i[-1]]
                 if self.combining != "none":
                     update = _PAIR[self.combining](x[i], update)
                 return te.select(own < 0, x[i], update)

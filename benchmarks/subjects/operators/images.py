@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.runtime.arrays import Array
 
-from .subject import Draw, Subject, fixed, integers, known, normal, uniform
+from .subject import Draw, Subject, fixed, known, normal, uniform
 
 _IMAGE = normal(1, 64, 56, 56)
 
@@ -129,19 +129,6 @@ SPECTRA = (
             "s": known(160, "int64"),
             "w": known(np.hanning(400)),
             "n": known(400, "int64"),
-        },
-        17,
-    ),
-    Subject("HannWindow 400", "y = HannWindow(n)", {"n": integers(400, 401)}, 17),
-    Subject(
-        "MelWeightMatrix 80 of 512",
-        "y = MelWeightMatrix(m, n, r, lo, hi)",
-        {
-            "m": known(80, "int64"),
-            "n": known(512, "int64"),
-            "r": known(16000, "int64"),
-            "lo": uniform(0.0, 1e-6),
-            "hi": uniform(8000.0, 8000.0),
         },
         17,
     ),

@@ -16,10 +16,10 @@ def _gather(name: str, body: str, x: Draw, at: Draw) -> Subject:
     return Subject(name, body, {"x": x, "i": at})
 
 
-def _scatter(operator: str, sizes: str, x: Draw, at: Draw, updates: Draw, why: str = "") -> Subject:
+def _scatter(operator: str, sizes: str, x: Draw, at: Draw, updates: Draw) -> Subject:
     name, _, attributes = operator.partition(" ")
     draws = {"x": x, "i": at, "u": updates}
-    return Subject(f"{operator} {sizes}", f"y = {name} {attributes} (x, i, u)", draws, 18, why=why)
+    return Subject(f"{operator} {sizes}", f"y = {name} {attributes} (x, i, u)", draws, 18)
 
 
 GATHERING = (
@@ -139,7 +139,6 @@ def _suppression(
     least: float | None,
     *,
     image: bool = False,
-    why: str = "",
 ) -> Subject:
     boxes, scores = _boxes(*shape, image=image)
     draws = {
@@ -153,7 +152,7 @@ def _suppression(
         draws["least"], given = known([least]), f"{given}, least"
     sizes = "x".join(map(str, shape))
     name = f"NonMaxSuppression {sizes} {'all' if least is None else f'from {least}'}"
-    return Subject(name, f"y = NonMaxSuppression({given})", draws, why=why)
+    return Subject(name, f"y = NonMaxSuppression({given})", draws)
 
 
 def _nonzero(shape: tuple[int, ...], share: float, kind: str) -> Subject:
@@ -164,10 +163,10 @@ def _nonzero(shape: tuple[int, ...], share: float, kind: str) -> Subject:
     return Subject(name, "y = NonZero(x)", {"x": Draw(make)})
 
 
-def _top(rows: int, count: int, many: int, why: str = "") -> Subject:
+def _top(rows: int, count: int, many: int) -> Subject:
     draws = {"x": normal(rows, count), "k": known([many], "int64")}
     body, outputs = "y, places = TopK(x, k)", ("y", "places")
-    return Subject(f"TopK {many} of {rows}x{count}", body, draws, outputs=outputs, why=why)
+    return Subject(f"TopK {many} of {rows}x{count}", body, draws, outputs=outputs)
 
 
 def _compress(count: int, width: int) -> Subject:

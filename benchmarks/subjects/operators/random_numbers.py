@@ -6,7 +6,7 @@ from .subject import Draw, Subject, known, normal, uniform
 
 
 def _drawn(name: str, body: str, **draws: Draw) -> Subject:
-    return Subject(name, body, draws, 22, is_random=True)
+    return Subject(name, body, draws, 17, is_random=True)
 
 
 RANDOM_NUMBERS = (

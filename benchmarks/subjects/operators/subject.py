@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -29,8 +29,6 @@ class Subject:
 
     body: nodes as `onnx.parser` reads them, or what makes them. draws: its inputs and constants by
     name. outputs: their names. is_random: two runs differ, so means and deviations are compared.
-    left_out: peers whose values are others, and why. why: why it is slower than the better peer,
-    where it takes more than 1.25 times as long.
     """
 
     name: str
@@ -39,8 +37,6 @@ class Subject:
     opset: int = 20
     outputs: tuple[str, ...] = ("y",)
     is_random: bool = False
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    why: str = ""
 
     def model(self) -> tuple[ModelProto, dict[str, Array]]:
         """The model and its inputs. What stands in no declaration each system infers."""
@@ -77,7 +73,7 @@ class Subject:
         return parser.parse_model(text).graph.node
 
 
-_VERSIONS = {"com.microsoft": 1, "ai.onnx.ml": 5}
+_VERSIONS = {"com.microsoft": 1, "ai.onnx.ml": 3}
 
 
 def normal(*shape: int, dtype: str = "float32") -> Draw:
