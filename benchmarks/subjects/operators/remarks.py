@@ -11,7 +11,6 @@ OPENVINO = {
     "BitShift": "it shifts words as signed ones",
     "Cast float32 to bfloat16": "its bytes are read as float16",
     "Cast float32 to float8": "its bytes are read as integers",
-    "Cast float32 to int4": "it rounds to the nearest, ONNX towards 0",
     "GroupQueryAttention": "its caches lack the new place",
     "MatMulNBits": "it rounds the data to bytes",
     "QuantizeLinear": _BYTES,
@@ -22,8 +21,7 @@ OPENVINO = {
     "Resize cubic 3x480x640": "it does not widen the window",
     "RandomNormal": "its numbers have a mean of 0.05",
 }
-ONNXRUNTIME = {"Cast float32 to int4": "it rounds to the nearest, ONNX towards 0"}
-LEFT_OUT: Mapping[str, Mapping[str, str]] = {"onnxruntime": ONNXRUNTIME, "openvino": OPENVINO}
+LEFT_OUT: Mapping[str, Mapping[str, str]] = {"openvino": OPENVINO}
 _LOOKED_FOR = "each element looks for its updates: a store where data say has no proof yet"
 _RANKED = "each element is compared with all: there is no sort"
 _SUPPRESSED = "a turn looks at all boxes that are left, not only at those that are kept"
@@ -34,7 +32,7 @@ _LONG = "both sums run over windows of the longest length, one axis after the ot
 WHY: Mapping[str, str] = {
     "Mod int": "exact by a division of integers; OpenVINO's is of float32, wrong from 2**24 on",
     "Mod <fmod=1>": "exact for all floats; OpenVINO rounds a quotient, wrong where that is large",
-    "CumSum 1x100000": "the sum goes through memory, since gcc may not carry stores over iterations",
+    "CumSum 1x100000": "the sum goes through memory, since gcc is told to keep it there",
     "ScatterElements <axis=1> 64x1000 by 64x100, known": "each element reads a table of places",
     "Scatter": _LOOKED_FOR,
     "MaxUnpool": _LOOKED_FOR,
@@ -56,6 +54,7 @@ WHY: Mapping[str, str] = {
     "QAttention": _AMX,
     "QLinearSigmoid": "each sigmoid is computed; onnxruntime looks up one of 256",
     "QLinearAdd": "levels are widened to float32 and back, 16 at a time",
+    "LRN": "a power by exp and log; OpenVINO takes square roots where it is 0.75",
     "MatMulNBits": "weights are unpacked when a model is read: float32, 8 times the bytes",
     "FusedMatMul": _TURNED,
     "Einsum bhqd": _TURNED,
