@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -33,18 +32,18 @@ import torch
 import tilewright as tw
 from tilewright.cli.arguments import counts
 from tilewright.cli.compare.comparison import OURS, load_systems
-from tilewright.cli.compare.peers import Peer, PeerSession, installed
+from tilewright.cli.compare.peers import Peer, installed
 from tilewright.runtime.arrays import Array
 from tilewright.tir.errors import TilewrightError
 
 from . import report
 from .export import EXAMPLES, Exported, open_shapes
+from .rounds import least_times
 from .subjects.exported import one_of
 from .subjects.families import FAMILIES
 
 Exporter = Literal["dynamo", "script"]
 EXPORTERS: tuple[Exporter, ...] = ("dynamo", "script")
-CALLS = 3  # of a system in a round
 
 
 @dataclass
@@ -137,19 +136,6 @@ def compare(
                 system: difference(ours, other)
                 for system, other in {**found, "torch": example.outputs}.items()
             }
-
-
-def least_times(systems: Mapping[str, PeerSession], threads: int, rounds: int) -> dict[str, float]:
-    """The least time of a call of each system, in milliseconds."""
-    clock = time.process_time if threads == 1 else time.perf_counter
-    least = dict.fromkeys(systems, float("inf"))
-    for _ in range(rounds):
-        for system, session in systems.items():
-            for _ in range(CALLS):
-                began = clock()
-                session.call()
-                least[system] = min(least[system], (clock() - began) * 1e3)
-    return least
 
 
 def difference(ours: Mapping[str, Array], other: Mapping[str, Array]) -> float:

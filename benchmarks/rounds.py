@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tilewright.runtime.machine.timing import MIN_SAMPLE, calibrate, sample
+from tilewright.cli.compare.peers import PeerSession
+from tilewright.runtime.machine.timing import MIN_SAMPLE, calibrate, in_turn, sample
 from tilewright.runtime.measure.rounds import Gate, Rounds, interleave
 
 PATIENCE = 30.0  # seconds to wait for a machine that is shared
+CALLS = 3  # of a system in a round, where the least time counts, each as many as last a millisecond
 
 
 @dataclass(frozen=True)
@@ -53,3 +56,21 @@ def _summary(found: Rounds, name: str, flops: float) -> Paired:
     ]
     rate, share = flops / times.median / 1e9, statistics.median(shares)
     return Paired(times.median, min(times.samples), max(times.samples), rate, share)
+
+
+def least_times(systems: Mapping[str, PeerSession], threads: int, rounds: int) -> dict[str, float]:
+    """The least time of a call of each system, in milliseconds, for machines that other work
+    shares: the systems run in turns, and of one thread CPU time counts, of which the time that
+    others had the CPU is no part.
+    """
+    clock = time.process_time if threads == 1 else time.perf_counter
+    least = dict.fromkeys(systems, math.inf)
+    many = {system: calibrate(session.call) for system, session in systems.items()}
+    for turn in range(rounds):
+        for system in in_turn(list(systems), turn):
+            for _ in range(CALLS):
+                began = clock()
+                for _ in range(many[system]):
+                    systems[system].call()
+                least[system] = min(least[system], (clock() - began) / many[system] * 1e3)
+    return least

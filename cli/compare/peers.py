@@ -6,18 +6,26 @@ Peers are no dependencies: each is imported when it loads its first model.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from onnx import helper
 
 from ...runtime.arrays import Array
 from ...runtime.machine.timing import Call
 from ...tir.errors import TilewrightError, known_names
 from ..errors import UsageError
 
+if TYPE_CHECKING:
+    from onnxruntime import OrtValue
+
 _ERRORS_ONLY = 3  # the log level of ONNX Runtime
+_OWN = 1  # how NumPy calls its own element types, of `dtype.isbuiltin`
 
 
 class PeerMissing(TilewrightError, ImportError):
@@ -104,19 +112,35 @@ class OnnxRuntime(Package):
         options.log_severity_level = _ERRORS_ONLY
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         binding = session.io_binding()
+        held: dict[str, OrtValue] = {}
 
         def bind(arrays: Mapping[str, Array]) -> None:
             for name, array in arrays.items():
-                binding.bind_cpu_input(name, array)
+                if array.dtype.isbuiltin == _OWN:
+                    binding.bind_cpu_input(name, array)
+                    continue
+                code = helper.np_dtype_to_tensor_dtype(array.dtype)
+                make = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
+                held[name] = make(array, code)
+                binding.bind_ortvalue_input(name, held[name])
             for name in outputs:  # anew: one of another shape is allocated again
                 binding.bind_output(name)
 
         bind(inputs)
         return PeerSession(
             lambda: session.run_with_iobinding(binding),
-            lambda: dict(zip(outputs, binding.copy_outputs_to_cpu(), strict=True)),
+            lambda: dict(zip(outputs, map(_array_of, binding.get_outputs()), strict=True)),
             bind,
         )
+
+
+def _array_of(value: OrtValue) -> Array:
+    """A copy of the elements, of a type of ml_dtypes where NumPy has none."""
+    kind = helper.tensor_dtype_to_np_dtype(value.element_type())
+    if kind.isbuiltin == _OWN:
+        return np.array(value.numpy())
+    memory = (ctypes.c_uint8 * value.tensor_size_in_bytes()).from_address(value.data_ptr())
+    return np.frombuffer(bytes(memory), kind).reshape(value.shape())
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,9 +160,10 @@ GUARD = """\
 MAKEFILE = """\
 # {title}: builds {file}.o, to be linked with -pthread.
 CFLAGS = {flags}
-# gcc 12 got sums of integers wrong without this; a compiler that does not know it needs it not
-CFLAGS += $(shell $(CC) -fno-move-loop-stores -E -x c /dev/null >/dev/null 2>&1 \\
-\t&& echo -fno-move-loop-stores)
+# gcc 12 got sums of integers, and what threads write side by side, wrong without these; a compiler
+# that does not know them needs them not
+CFLAGS += $(shell $(CC) -fno-move-loop-stores -fno-predictive-commoning -E -x c /dev/null \\
+\t>/dev/null 2>&1 && echo -fno-move-loop-stores -fno-predictive-commoning)
 
 {file}.o: {file}.c {file}.h
 \t$(CC) $(CFLAGS) -c {file}.c -o $@

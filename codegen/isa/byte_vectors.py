@@ -1,6 +1,6 @@
 """Vectors of bytes of AVX-512, with as many lanes as vectors of 32 bits have: what is loaded,
-widened, computed, narrowed and stored beside them. Truth values are masks that bytes of 0 and 1
-hold in memory.
+widened, computed, narrowed and stored beside them. Floats of 8 bits are moved, and converted by
+the arithmetic of their bits. Truth values are masks that bytes of 0 and 1 hold in memory.
 
 Their lanes are the first ones of an `__m128i`. There are none of four lanes, because the bits of a
 mask beyond its lanes may be on.
@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from ...tir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, dtype
 
 BYTES = (dtype("int8"), dtype("uint8"))
+STORED = tuple(map(dtype, ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")))
 LANES = (16, 8)
 TYPE = "__m128i"
 
 # {n} ends the name of a load or a store of 16 or 8 bytes; {u} is i or u; {m} the type of a mask
-_OPERATIONS = {
+_ARITHMETIC = {
     "add": "_mm_add_epi8({0}, {1})",
     "sub": "_mm_sub_epi8({0}, {1})",
     "min": "_mm_min_ep{u}8({0}, {1})",
@@ -29,6 +30,8 @@ _OPERATIONS = {
     "ne": "({m})_mm_cmpneq_ep{u}8_mask({0}, {1})",
     "lt": "({m})_mm_cmplt_ep{u}8_mask({0}, {1})",
     "le": "({m})_mm_cmple_ep{u}8_mask({0}, {1})",
+}
+_MOVES = {
     "zero": "_mm_setzero_si128()",
     "broadcast": "_mm_set1_epi8((char)({0}))",
     "blend": "_mm_mask_blend_epi8({0}, {2}, {1})",  # mask, on, off
@@ -49,15 +52,18 @@ _TRUTHS = {
 
 def types() -> dict[DType, str]:
     """The C type of each vector."""
-    return {kind.with_lanes(lanes): TYPE for kind in BYTES for lanes in LANES}
+    return {kind.with_lanes(lanes): TYPE for kind in (*BYTES, *STORED) for lanes in LANES}
 
 
 def operations() -> Mapping[tuple[str, DType], str]:
     """The C expression of each operation; that of a conversion stands with the type converted."""
     table: dict[tuple[str, DType], str] = {}
     for kind in types():
-        table |= {(name, kind): _written(text, kind) for name, text in _OPERATIONS.items()}
-        table |= _conversions(kind)
+        texts = _MOVES | (_ARITHMETIC if kind.is_integer else {})
+        table |= {(name, kind): _written(text, kind) for name, text in texts.items()}
+        others = BYTES if kind.scalar in STORED else (*BYTES, *STORED)
+        table |= {(f"reinterpret_{k}", kind): "{0}" for k in others if k != kind.scalar}
+        table |= _conversions(kind) if kind.is_integer else {}
     for lanes in LANES:
         kind = BOOL.with_lanes(lanes)
         table |= {(name, kind): _written(text, kind) for name, text in _TRUTHS.items()}
@@ -85,7 +91,6 @@ def _conversions(kind: DType) -> dict[tuple[str, DType], str]:
         (f"cast_{INT32}", kind): whole,
         (f"cast_{FLOAT32}", kind): f"{wide}_cvtepi32_ps({whole})",
         (f"cast_{other}", kind): "{0}",
-        (f"reinterpret_{other}", kind): "{0}",
         (f"cast_{kind.scalar}", numbers): f"{wide}_cvtepi32_epi8({{0}})",
         (f"cast_{kind.scalar}", floats): f"{wide}_cvtepi32_epi8({wide}_cvttps_epi32({{0}}))",
     }

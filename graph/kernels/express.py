@@ -33,14 +33,14 @@ def express(fused: FusedKernel) -> PrimFunc:
     ]
     listed = [n for n, operand in enumerate(fused.operands) if operand.scalar is None]
     parameters = [tensors[n] for n in listed]
+    made: tuple[te.Tensor, ...] = ()
     for step in fused.steps:
         inputs = (tensors[n] for n in step.inputs)
         made = step.op.express(*inputs, name=step.op.title.lower())
         tensors += made if moves else map(_widened, made)
-    types = fused.results
     results = [
         _stored(tensor, dtype(type_.dtype))
-        for tensor, type_ in zip(tensors[-len(types) :], types, strict=True)
+        for tensor, type_ in zip(made, fused.results, strict=True)
     ]
     func = te.func(*parameters, *results, name=fused.name, sizes=_untold(parameters, results))
     return _narrowed(replace(func, facts=_facts(fused)), [kinds[n] for n in listed])

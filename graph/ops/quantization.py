@@ -18,6 +18,23 @@ from .base import Operator, OperatorRole, check_arity, check_float, shape_of
 LEVELS = 255.0  # the largest uint8
 
 
+def _whole(x: Tensor, combine: Callable[..., Expr], name: str) -> Tensor:
+    """All elements combined, as a vector of one: of each row, then of the rows, for a reduction to
+    rows runs in vectors.
+    """
+    *around, size = (1, *shape_of(x)) if x.shape else (1, 1)
+
+    def row(_: Expr, *i: Expr) -> Expr:
+        r = te.reduce_axis(size, name="r")
+        return combine(x[(*i, r) if x.shape else ()], axis=r)
+
+    rows = te.compute(around, row, name=f"{name}_rows")
+    if len(around) == 1:
+        return rows
+    axes = tuple(te.reduce_axis(size, name=f"r{d}") for d, size in enumerate(around[1:]))
+    return te.compute(1, lambda i: combine(rows[(i, *axes)], axis=axes), name=name)
+
+
 @dataclass(frozen=True, slots=True)
 class DynamicQuantizeLinear(Operator):
     """y = saturate(round(x / scale) + zero), with the scale and the zero of all elements.
@@ -48,19 +65,17 @@ class DynamicQuantizeLinear(Operator):
         (x,) = tensors
         nothing = te.const(0.0, x.dtype)
 
-        def end(combine: Callable[..., Expr]) -> Expr:
-            axes = tuple(te.reduce_axis(size, name=f"r{d}") for d, size in enumerate(shape_of(x)))
-            return combine(x[axes], axis=axes) if axes else x[()]
-
-        lowest = te.compute((), lambda: end(te.min), name=f"{name}_min")
-        highest = te.compute((), lambda: end(te.max), name=f"{name}_max")
+        lowest, highest = (
+            _whole(x, combine, f"{name}_{end}")
+            for combine, end in ((te.min, "min"), (te.max, "max"))
+        )
 
         def step() -> Expr:
-            low, high = te.minimum(lowest[()], nothing), te.maximum(highest[()], nothing)
+            low, high = te.minimum(lowest[0], nothing), te.maximum(highest[0], nothing)
             return te.select(te.eq(low, high), te.const(1.0, x.dtype), (high - low) / LEVELS)
 
         def offset() -> Expr:
-            low = te.minimum(lowest[()], nothing)
+            low = te.minimum(lowest[0], nothing)
             return te.cast(te.round(-low / scale[()]), "uint8")
 
         def element(*i: Expr) -> Expr:

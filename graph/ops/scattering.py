@@ -7,7 +7,8 @@ combined with what the ones before it left.
 
 The kernels read instead of writing: each element of the result looks for its updates among all that
 may be its own, so that threads need not agree, and the order is that of the updates. That is n * k
-comparisons for n places and k updates; ScatterND compares places, not elements.
+comparisons for n places and k updates; ScatterND compares places, not elements, and combines
+updates among themselves where they are fewer than the places.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tir.expr import Expr
-from ...tir.sizes import axis_of, largest
+from ...tir.sizes import at_most, axis_of, largest, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Shape, TensorType
@@ -215,12 +216,16 @@ class ScatterND(_Scatter):
         def is_own(*i: Expr) -> Expr:
             return te.eq(places[r], te.cast(_linear(i, sizes), "int32"))
 
-        if self.combining == "none":
+        fewer = at_most(count + 1, product_of(sizes)) is True
+        if self.combining == "none" or fewer:
             last = _last(sizes, is_own, r, name)
+            made = updates if self.combining == "none" else self._totals(places, updates, name)
 
             def chosen(*i: Expr) -> Expr:
                 own = last[i[:-1]]
-                update = updates[te.clamp_index(own, count), i[-1]]
+                update: Expr = made[te.clamp_index(own, count), i[-1]]
+                if self.combining != "none":
+                    update = _PAIR[self.combining](x[i], update)
                 return te.select(own < 0, x[i], where_any(update, count))
 
             return (te.compute(shape, chosen, name=name),)
@@ -233,6 +238,19 @@ class ScatterND(_Scatter):
         made = te.compute(shape, combined, name=f"{name}_own")
         pair = _PAIR[self.combining]
         return (te.compute(shape, lambda *i: pair(x[i], made[i]), name=name),)
+
+    def _totals(self, places: Tensor, updates: Tensor, name: str) -> Tensor:
+        """Each update, combined with those of its place that stand before it: where there are fewer
+        updates than places, less work than to combine those of each place.
+        """
+        neutral = self._neutral(str(updates.dtype))
+        r = te.reduce_axis(updates.extents[0], name="before")
+
+        def total(k: Expr, j: Expr) -> Expr:
+            counts = te.all_of(te.eq(places[r], places[k]), r <= k)
+            return _REDUCE[self.combining](te.select(counts, updates[r, j], neutral), (r,))
+
+        return te.compute(updates.extents, total, name=f"{name}_total")
 
 
 def _last(shape: Shape, is_own: Callable[..., Expr], r: te.ReduceAxis, name: str) -> Tensor:

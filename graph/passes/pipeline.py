@@ -29,6 +29,7 @@ from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
 from .pad_folding import PadFolding
 from .reshape_motion import ReshapeMotion
+from .shared_heads import SharedHeads
 
 Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
 
@@ -65,6 +66,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     GeluRecognition(),
     # likewise: the moves of heads that it leaves out are those of the model
     AttentionRecognition(),
+    # needs Attention; before DeadCode, which takes the copies of keys and values
+    SharedHeads(),
     # what folding left without readers must not be moved
     DeadCode(),
     # queries, keys and values of one tensor, now that only an attention reads them

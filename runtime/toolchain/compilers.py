@@ -84,8 +84,10 @@ CPP = SourceLanguage(
 
 # From gcc 12 on, which makes vectors of loops at -O2: before 12.3, sums of signed integers that it
 # kept in registers instead of memory came out wrong behind the loop, on any x86 (gcc PR 107212).
-# For sums in local variables: codegen/c/sums.py.
-_NO_WRONG_SUMS = ("-fno-move-loop-stores",)
+# For sums in local variables: codegen/c/sums.py. With vectors of loops comes predictive commoning,
+# which drops a store that a later iteration overwrites: of a thread's first and last iterations it
+# then writes back what it read before, over what another thread wrote in the meantime.
+_NO_WRONG_STORES = ("-fno-move-loop-stores", "-fno-predictive-commoning")
 
 
 class CompilerNotFound(TilewrightError, OSError):
@@ -110,8 +112,8 @@ class Compiler:
     @property
     def flags(self) -> tuple[str, ...]:
         """What it must be told to behave like the others."""
-        wrong_sums = self.family == "gcc" and _major(self.version) >= 12
-        return (*_FAMILY_FLAGS[self.family], *(_NO_WRONG_SUMS if wrong_sums else ()))
+        wrong_stores = self.family == "gcc" and _major(self.version) >= 12
+        return (*_FAMILY_FLAGS[self.family], *(_NO_WRONG_STORES if wrong_stores else ()))
 
     def environment(self) -> dict[str, str]:
         """The environment to run it in: messages in English."""

@@ -153,8 +153,8 @@ class Target:
         return self.has_vectors or self.has_grid
 
     @property
-    def has_byte_vectors(self) -> bool:
-        """Whether bytes go in vectors beside numbers of 32 bits, masked ones too."""
+    def has_narrow_vectors(self) -> bool:
+        """Whether 8 and 16 bits go in vectors beside numbers of 32 bits, masked ones too."""
         return self.isa == "avx512"
 
     @property

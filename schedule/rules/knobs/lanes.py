@@ -11,21 +11,21 @@ from ...nest import is_reduction, targets_of
 
 def vector_lanes(block: Block, target: CpuTarget) -> int:
     """Lanes for a block: those of the widest type that it touches, where all of them are floats,
-    integers of 32 or 64 bits, or bytes and truth values that the target has vectors of; else 1.
-    Bytes have the lanes of 32 bits. Indices that are data do not count; beside its floats a block
-    may store integers, as places are.
+    integers of 32 or 64 bits, or narrower numbers and truth values that the target has vectors of;
+    else 1. What is narrower has the lanes of 32 bits. Indices that are data do not count; beside
+    its floats a block may store integers, as places are.
     """
     inside = {inner for load in loads(block.body) for i in load.indices for inner in loads(i)}
     stored = {buffer.type for buffer in targets_of(block)}
-    if is_reduction(block) and any(map(_is_byte, stored)):
+    if is_reduction(block) and any(map(_is_narrow, stored)):
         return 1  # registers that sum up, and are joined, hold neither bytes nor truth values
     types = stored | {load.buffer.type for load in loads(block.body) if load not in inside}
-    if target.has_byte_vectors:
-        types = {INT32 if _is_byte(kind) else kind for kind in types}
+    if target.has_narrow_vectors:
+        types = {INT32 if _is_narrow(kind) else kind for kind in types}
     wide = all(kind.is_float or (kind.is_integer and kind.bits >= 32) for kind in types)
     floats = {kind.bits for kind in types if kind.is_float}
     return min(target.lanes(kind) for kind in types) if wide and len(floats) <= 1 else 1
 
 
-def _is_byte(kind: DType) -> bool:
-    return kind.is_bool or (kind.is_integer and kind.bits == 8)
+def _is_narrow(kind: DType) -> bool:
+    return kind.bits in (8, 16)

@@ -46,6 +46,7 @@ from tilewright.graph.ops.registry import OPERATORS
 from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.resampling import Resample
 from tilewright.graph.ops.resize import SAME, Places, Resize, Stretch
+from tilewright.graph.ops.rotation import Rotation
 from tilewright.graph.ops.sampling import SampleAt
 from tilewright.graph.ops.scattering import (
     CacheUpdate,
@@ -223,6 +224,7 @@ def _of_places() -> tuple[Sample, ...]:
         (ScatterND(), (x, np.array([[0, 1], [1, -1]]), numbers(2, 4))),
         (ScatterND("mul"), (x, np.array([[0, 1], [0, 1]]), numbers(2, 4))),
         (CacheUpdate(1), (x, numbers(2, 2, 4), np.array([1, 0]))),
+        (Rotation(4), (numbers(2, 3, 5, 6), numbers(2, 3, 2), numbers(2, 3, 2))),
         (ReverseSequence(1, 0), (x, np.array([3, 2]))),
         (Det(), (numbers(2, 3, 3),)),
         (EliminationStep(), (numbers(2, 3, 3), np.array([[0, 1, 2]] * 2, np.int32), np.array(1))),

@@ -96,6 +96,7 @@ def test_the_whole_pipeline_keeps_the_meaning_and_reports_each_pass() -> None:
         "LayerNormRecognition: unchanged",
         "GeluRecognition: unchanged",
         "AttentionRecognition: unchanged",
+        "SharedHeads: unchanged",
         "DeadCode: equal",
         "HeadMerging: unchanged",
         "ChannelsLast: equal; Transpose 0 -> 2",

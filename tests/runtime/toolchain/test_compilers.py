@@ -132,10 +132,13 @@ def test_no_flag_lets_a_compiler_change_a_result(isa: str) -> None:
 @pytest.mark.parametrize(
     ("version", "flags"),
     [
-        ("gcc (Debian 12.2.0-14+deb12u1) 12.2.0", ("-fno-move-loop-stores",)),
-        ("gcc-14 (GCC) 14.1.1 20240720", ("-fno-move-loop-stores",)),
+        (
+            "gcc (Debian 12.2.0-14+deb12u1) 12.2.0",
+            ("-fno-move-loop-stores", "-fno-predictive-commoning"),
+        ),
+        ("gcc-14 (GCC) 14.1.1 20240720", ("-fno-move-loop-stores", "-fno-predictive-commoning")),
         ("gcc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0", ()),
-        ("cc 12.2.0", ("-fno-move-loop-stores",)),
+        ("cc 12.2.0", ("-fno-move-loop-stores", "-fno-predictive-commoning")),
         ("a compiler", ()),
     ],
 )

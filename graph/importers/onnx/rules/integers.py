@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from .....tir.sizes import AnySize
+from .....tir.sizes import AnySize, closed, is_closed, largest, product_of
 from ....errors import ModelError
 from ....ops import matmul
 from ....ops.arithmetic import Add, Mul, Sub
-from ....ops.base import Operator
+from ....ops.convolution import Conv
 from ....ops.functions import Cast
-from ....ops.movement import Identity, Reshape
+from ....ops.movement import Concat, Identity, Reshape, Transpose
 from ....ops.reduction import ReduceSum
-from ....types import Splat
+from ....ops.slicing import Pad, Slice
+from ....types import Splat, TensorType, array_of
 from ..node import NodeReader, node_name
 from .rule import ImportRule, Result
 from .window import WINDOW, convolution
+
+# of a convolution whose windows stand side by side: taps, each of which is a kernel, and bytes
+_MOST_TAPS, _MOST_IN_WINDOWS = 25, 1 << 25
 
 
 def _zero(node: NodeReader, position: int, zero: int, behind: int) -> str:
@@ -126,9 +132,67 @@ def _moved(node: NodeReader, value: str, zero: str, wanted: str) -> tuple[str, s
 
 
 def _conv_integer(node: NodeReader) -> Result:
-    op: Operator = convolution(node)
+    op = convolution(node)
+    zero = _number(node, 2)
+    if zero is not None and _has_windows(op, node.type(0), node.type(1)):
+        return Transpose((0, 3, 1, 2)), (_product_of_windows(node, op, zero),)
     data = _shifted(node, 0, 2, 0)
     return op, (data, _shifted(node, 1, 3, node.type(1).rank - 1))
+
+
+def _number(node: NodeReader, position: int) -> int | None:
+    """The one number that an input is, 0 where it is left out; None where a run decides it."""
+    if not node.has(position):
+        return 0
+    known = node.builder.constants.get(node.value(position))
+    one = known is not None and node.type(position).elements == 1
+    return int(array_of(known).item()) if known is not None and one else None
+
+
+def _has_windows(op: Conv, x: TensorType, w: TensorType) -> bool:
+    """Whether the windows of an image may be the rows of a matrix: what the image has is known, and
+    they are not too many.
+    """
+    if not (x.rank == w.rank == 4 and is_closed(x.shape) and is_closed(w.shape)):
+        return False
+    taps = largest(product_of(w.shape[2:]))
+    plain = op.groups == 1 and min(op.pads) >= 0 and taps <= _MOST_TAPS
+    made = op.infer((replace(x, dtype="int32"), replace(w, dtype="int32")))[0]
+    elements = largest(product_of((made.shape[0], *made.shape[2:]))) * taps * closed(w.shape[1])
+    return plain and 0 < elements <= _MOST_IN_WINDOWS and largest(w.elements) > 0
+
+
+def _product_of_windows(node: NodeReader, op: Conv, zero: int) -> str:
+    """A convolution of bytes, [batch, rows, columns, channels], as the product of a matrix whose
+    rows are windows, with the filters. zero: the zero point of the image, with which it is padded.
+    """
+    (batch, channels, *_), (count, _, height, width) = node.type(0).shape, node.type(1).shape
+    types = (replace(node.type(n), dtype="int32") for n in (0, 1))
+    rows, columns = op.infer(tuple(types))[0].shape[2:]
+    top, left, bottom, right = op.pads
+    ends = (0, 0, top, left), (0, 0, bottom, right)
+    image = node.emit(Pad(*ends, value=zero), node.value(0)) if any(op.pads) else node.value(0)
+    image = node.emit(Transpose((0, 2, 3, 1)), image)
+    parts = [
+        node.emit(
+            Slice(
+                (0, y * op.dilations[0], x * op.dilations[1], 0),
+                (batch, rows, columns, channels),
+                (1, *op.strides, 1),
+            ),
+            image,
+        )
+        for y, x in np.ndindex(closed(height), closed(width))
+    ]
+    windows = node.emit(Concat(3), *parts)
+    terms = height * width * channels
+    windows = node.emit(Reshape((batch, rows * columns, terms)), windows)
+    filters = node.emit(Transpose((2, 3, 1, 0)), node.value(1))
+    zeros = [_zero(node, 0, 2, 0), _zero(node, 1, 3, 3)]
+    if zeros[1] and node.builder.types[zeros[1]].rank:
+        zeros[1] = node.emit(Reshape((count,)), zeros[1])
+    product = _product(node, windows, node.emit(Reshape((terms, count)), filters), *zeros)
+    return node.emit(Reshape((batch, rows, columns, count)), product)
 
 
 RULES: dict[str, ImportRule] = {

@@ -47,8 +47,8 @@ def _scatter_elements(node: NodeReader) -> Result:
         at = np.indices(known.shape)
         at[axis] = known
         places = np.ravel_multi_index(tuple(at), closed_shape(x.shape))
-        columns = [node.emit(Reshape((t.elements, 1)), v) for t, v in _data(node)]
-        made = _turned(node, op.combining, np.asarray(places).reshape(-1), columns)
+        elements = [node.emit(Reshape((t.elements,)), v) for t, v in _data(node)]
+        made = _turned(node, op.combining, np.asarray(places).reshape(-1), elements)
         if made is not None:
             return Reshape(x.shape), (add(node, made),)
     return op, node.inputs
@@ -93,16 +93,16 @@ def _is_small(shape: Shape) -> bool:
 def _turned(
     node: NodeReader, combining: str, places: Array, columns: list[str]
 ) -> Application | None:
-    """The first of two arrays [n, m], [k, m] with the rows of the second one at `places`, of which
-    the last one stays where several meet; None where they would have to be combined.
+    """The first of two arrays [n, ...], [k, ...] with the rows of the second one at `places`, of
+    which the last one stays where several meet; None where they would have to be combined.
     """
     x, updates = columns
-    count = closed(node.builder.types[x].shape[0])
+    count, *row = node.builder.types[x].shape
     if not places.size:
         return Identity(), (x,)
     if combining != "none" and len(np.unique(places)) < places.size:
         return None
-    source = np.full(count, -1, np.int64)
+    source = np.full(closed(count), -1, np.int64)
     source[places.astype(np.int64)] = np.arange(places.size)
     taken = source >= 0
     rows = node.emit(Gather(0), updates, node.table("source", np.maximum(source, 0)))
@@ -110,7 +110,7 @@ def _turned(
         rows = node.emit(_PAIRS[combining], x, rows)
     if taken.all():
         return Identity(), (rows,)
-    return Where(), (node.table("taken", taken[:, np.newaxis]), rows, x)
+    return Where(), (node.table("taken", taken.reshape(-1, *[1] * len(row))), rows, x)
 
 
 def _data(node: NodeReader) -> list[tuple[TensorType, str]]:

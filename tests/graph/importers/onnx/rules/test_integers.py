@@ -9,6 +9,8 @@ import pytest
 
 from tests.graph.onnx_reference import agree, model_of
 from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.matmul import IntegerMatMul
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
 
@@ -80,6 +82,27 @@ def test_convolutions_are_exact(dtype: str, groups: int) -> None:
     )
     small = {"x": x, "w": w[..., :1, :1]}
     agree("ConvInteger", small, opset=10, constants=("w",), tolerance=0, engine=True, group=groups)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_windows_of_bytes_are_a_matrix_where_their_zero_point_is_known(dtype: str) -> None:
+    """Where it is not, the convolution is one of int32."""
+    inputs = {
+        "x": drawn(1, dtype, 2, 3, 9, 8),
+        "w": drawn(2, "int8", 5, 3, 3, 2),
+        "p": drawn(3, dtype),
+        "q": drawn(4, "int8", 5),
+    }
+    settings = {"pads": [1, 0, 2, 1], "strides": [2, 1], "dilations": [1, 2]}
+    found = []
+    for constants in (("w", "p", "q"), ("q",)):
+        model = model_of("ConvInteger", inputs, opset=10, constants=constants, **settings)
+        graph = import_onnx(model)
+        kinds = {type(node.op) for node in graph.nodes}
+        assert (IntegerMatMul in kinds) == ("p" in constants) != (Conv in kinds)
+        feeds = {name: inputs[name] for name in graph.inputs}
+        found += evaluate(graph, feeds, dtype=None).values()
+    np.testing.assert_array_equal(*found)
 
 
 def test_zero_points_that_do_not_fit_are_refused(refused_node: Callable[..., str]) -> None:

@@ -1,0 +1,66 @@
+"""What is to be said of subjects, by how their names begin: which peer takes no part, since its
+values are others, and why one takes more than 1.25 times as long as the better peer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_BYTES = "its products of bytes round otherwise"
+OPENVINO = {
+    "BitShift": "it shifts words as signed ones",
+    "Cast float32 to bfloat16": "its bytes are read as float16",
+    "Cast float32 to float8": "its bytes are read as integers",
+    "GroupQueryAttention": "its caches lack the new place",
+    "MatMulNBits": "it rounds the data to bytes",
+    "QuantizeLinear": _BYTES,
+    "QLinear": _BYTES,
+    "DynamicQuantizeMatMul": _BYTES,
+    "MatMulIntegerToFloat": _BYTES,
+    "Resize linear 3x480x640": "it does not widen the window",
+    "Resize cubic 3x480x640": "it does not widen the window",
+    "RandomNormal": "its numbers have a mean of 0.05",
+}
+LEFT_OUT: Mapping[str, Mapping[str, str]] = {"openvino": OPENVINO}
+_LOOKED_FOR = "each element looks for its updates: a store where data say has no proof yet"
+_RANKED = "each element is compared with all: there is no sort"
+_SUPPRESSED = "a turn looks at all boxes that are left, not only at those that are kept"
+_AMX = "onnxruntime multiplies bytes in AMX, for which there is no instruction here"
+_GATHERED = "each neighbour is a gather, in each channel anew"
+_TURNED = "the second operand is turned by a kernel of its own"
+_LONG = "both sums run over windows of the longest length, one axis after the other"
+WHY: Mapping[str, str] = {
+    "Mod int": "exact by a division of integers; OpenVINO's is of float32, wrong from 2**24 on",
+    "Mod <fmod=1>": "exact for all floats; OpenVINO rounds a quotient, wrong where that is large",
+    "CumSum 1x100000": "the sum goes through memory, since gcc is told to keep it there",
+    "ScatterElements <axis=1> 64x1000 by 64x100, known": "each element reads a table of places",
+    "Scatter": _LOOKED_FOR,
+    "MaxUnpool": _LOOKED_FOR,
+    "NonMaxSuppression": _SUPPRESSED,
+    "Unique": _RANKED,
+    "TopK": _RANKED,
+    "Compress": "four kernels, of which each waits for what the one before found",
+    "GatherElements": "places are int64 and checked: 8 at a time",
+    "GridSample": _GATHERED,
+    "DeformConv": "what is sampled is written out, turned, and read again by a product",
+    "Resize linear 3x480x640": _LONG,
+    "Resize cubic 3x480x640": _LONG,
+    "RandomUniform": "20 rounds of Threefry; OpenVINO has 10 of Philox",
+    "MatMulInteger": _AMX,
+    "QLinearMatMul": _AMX,
+    "QLinearConv": _AMX,
+    "QGemm": _AMX,
+    "DynamicQuantizeMatMul": _AMX,
+    "QAttention": _AMX,
+    "QLinearSigmoid": "each sigmoid is computed; onnxruntime looks up one of 256",
+    "QLinearAdd": "levels are widened to float32 and back, 16 at a time",
+    "LRN": "a power by exp and log; OpenVINO takes square roots where it is 0.75",
+    "MatMulNBits": "weights are unpacked when a model is read: float32, 8 times the bytes",
+    "FusedMatMul": _TURNED,
+    "Einsum bhqd": _TURNED,
+}
+
+
+def remark(table: Mapping[str, str], name: str) -> str:
+    """What a table says of a name; "" for nothing."""
+    return next((text for begin, text in table.items() if name.startswith(begin)), "")
