@@ -34,6 +34,7 @@ from .rules.table import find_rule
 from .structures import Structure, Value, regrouped, tensors_of
 from .tensors import TensorReader
 
+_MOST_HINTS = 16  # that say what a caller may say
 _SAID_ELEMENTS = 64  # of an input that a caller may say
 TITLE = 200  # characters of a model's name
 _NUMBERS = "shapes={...} gives a size that is a number."
@@ -329,9 +330,10 @@ class GraphReader:
 
     def _said_by_caller(self, unknown: Sequence[str]) -> str:
         """How a caller may say values that would have to be known: what they are computed from,
-        where that is small.
+        where that is small; of the first failures, as it walks the whole graph.
         """
-        if not unknown or (self.outer is not None and not self.is_inlined):
+        is_nested = self.outer is not None and not self.is_inlined
+        if not unknown or is_nested or len(self.model.failures) >= _MOST_HINTS:
             return ""
         makers = {value: node for node in self.builder.nodes for value in node.outputs}
         reached, left = set[str](), list(unknown)
