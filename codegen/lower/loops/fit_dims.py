@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ....tir.analysis.bounds import bounds
 from ....tir.analysis.linear import Linear, Ranges, expression, linear
 from ....tir.analysis.simplify import simplify, simplify_stmt
+from ....tir.analysis.tile_parts import tile_parts
 from ....tir.conditions import all_of, conjuncts, names_dim
 from ....tir.expr import LE, LT, Expr, Var, index
 from ....tir.func import PrimFunc
@@ -44,7 +45,8 @@ class FitDims:
         if not func.dims:
             return func
         on_grid = any(isinstance(n, For) and n.kind is ForKind.BOUND for n in walk(func.body))
-        return func.with_body(simplify_stmt(_Fitted(on_grid).stmt(func.body, {})))
+        fitted = _Fitted(on_grid, tile_parts(func.dims)).stmt(func.body, {})
+        return func.with_body(simplify_stmt(fitted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,12 @@ class _Tests:
 class _Fitted:
     """Rewrites statements.
 
-    on_grid: the loops are those of a grid. left: here is what is left of a tile. copies: loops
-    around that are written out.
+    on_grid: the loops are those of a grid. parts: into how many smaller tiles one is cut. left:
+    here is what is left of a tile. copies: loops around that are written out.
     """
 
     on_grid: bool
+    parts: int
     left: bool = False
     copies: int = 0
 
@@ -122,7 +125,9 @@ class _Fitted:
 
     def _left(self, body: Stmt, tests: _Tests, ranges: Ranges) -> Stmt:
         """What runs of a tile that is not whole, in smaller tiles where it can be."""
-        return replace(self, left=True).stmt(smaller_tiles(body, tests.of) or body, ranges)
+        return replace(self, left=True).stmt(
+            smaller_tiles(body, tests.of, self.parts) or body, ranges
+        )
 
 
 def _shared(body: Stmt, var: Var, ranges: Ranges) -> _Tests | None:

@@ -1,7 +1,7 @@
 """Cut a tile into smaller ones, for what a call leaves of it.
 
 A tile is rows, or vectors, that are written out: `for ii in unrolled(8)`, in each statement of a
-body. The body runs for a quarter of its rows at a time, for one vector at a time.
+body. The body runs for a part of its rows at a time, for one vector at a time.
 """
 
 from __future__ import annotations
@@ -17,10 +17,6 @@ from ....tir.expr import LE, LT, Expr, Var
 from ....tir.node import Node
 from ....tir.stmt import Alloc, Block, For, ForKind, Stmt, Store
 from ....tir.visit import free_vars, loads, stores, substitute, transform, walk
-
-# smaller tiles of rows in one. Halves down to single rows would leave fewer passes where memory is
-# what costs, and a proof of a product that takes twice as long.
-PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +38,8 @@ class _Rows:
         return same and self.in_lanes == other.in_lanes
 
 
-def smaller_tiles(body: Stmt, tested: Mapping[Block, Expr]) -> For | None:
-    """A loop over smaller tiles that does what `body` does.
+def smaller_tiles(body: Stmt, tested: Mapping[Block, Expr], parts: int) -> For | None:
+    """A loop over smaller tiles that does what `body` does, `parts` of them for a tile of rows.
 
     A = alloc; for ii in unrolled(8): A_init; for k: for ii in unrolled(8): A
     ->  for i: A = alloc; for ii in unrolled(2): A_init; for k: for ii in unrolled(2): A
@@ -60,7 +56,7 @@ def smaller_tiles(body: Stmt, tested: Mapping[Block, Expr]) -> For | None:
         return None
     if not _are_apart(body, known):
         return None
-    size = 1 if first.in_lanes else -(-first.loop.extent // PARTS)
+    size = 1 if first.in_lanes else -(-first.loop.extent // parts)
     outer = Var(first.loop.var.name, first.loop.var.type)
     cut = {own.loop for own in known.values()}
 

@@ -29,8 +29,6 @@ STREAM_BYTES = 32  # that the level-2 cache gives in the time of one multiply-ad
 STREAM_SHARE = 0.35  # of the time of a stream from there, and of loads,
 LOAD_SHARE = 0.33  # what arithmetic does not hide beside it; both fitted to an order of few tiles
 TILE_OVERHEAD = 24  # cycles to start and end a tile: addresses, loop set-up, stores
-# smaller tiles in one, where a call leaves less than a tile: as code generation cuts them
-PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +72,16 @@ def pieces(extent: int, size: int) -> tuple[tuple[int, int], ...]:
     return tuple(p for p in ((whole, size), (1, rest)) if p[0] and p[1])
 
 
-def pieces_of_call(extent: int, size: int) -> tuple[tuple[int, int], ...]:
+def pieces_of_call(extent: int, size: int, parts: int) -> tuple[tuple[int, int], ...]:
     """(count, size) of the pieces of an extent that a call decides: the incomplete one runs in
-    smaller ones, and what is left of these point by point.
+    smaller ones, `parts` to one, and what is left of these in smaller ones still.
     """
-    whole, rest = divmod(extent, size)
-    small = -(-size // PARTS)
-    counted = (whole, size), (rest // small, small), (rest % small, 1)
-    return tuple(p for p in counted if p[0])
+    found: list[tuple[int, int]] = []
+    while extent:
+        whole, extent = divmod(extent, size)
+        found += [(whole, size)] if whole else []
+        size = -(-size // parts)
+    return tuple(found)
 
 
 def tile_cycles(
@@ -94,16 +94,18 @@ def tile_cycles(
     target: CpuTarget,
     points: int = 1,
     *,
-    is_open: bool = False,
+    parts: int = 0,
 ) -> float:
     """Cycles for outer x inner rows and `columns` columns with `steps` reduction steps of `points`
-    products each, edges counted as what they compute. is_open: a call decides the inner rows.
+    products each, edges counted as what they compute. parts: smaller tiles in one, where a call
+    decides the inner rows.
     """
     lanes = target.lanes(dtype)
     streamed = 2 * steps * tile.vectors * target.vector_bytes > target.l1_bytes
     total = 0.0
     for hn, h in pieces(outer, tile.outer_rows):
-        for wn, w in (pieces_of_call if is_open else pieces)(inner, tile.rows):
+        rows = pieces_of_call(inner, tile.rows, parts) if parts else pieces(inner, tile.rows)
+        for wn, w in rows:
             for vn, v in pieces(-(-columns // lanes), tile.vectors):
                 step = step_cycles(h * w, v, target, points=points, streamed=streamed)
                 total += hn * wn * vn * (steps * step + TILE_OVERHEAD)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ....tir.analysis.linear import linear
+from ....tir.analysis.tile_parts import HALVES, tile_parts
 from ....tir.func import PrimFunc
 from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ....tir.stmt import Block
@@ -144,17 +145,20 @@ def _choose(sch: Schedule, found: Contraction, target: CpuTarget, points: int) -
 
 def _choose_tile(sch: Schedule, found: Contraction, target: CpuTarget, points: int) -> Tile:
     """The cheapest tile that fits the registers; where a call decides how many rows there are, for
-    as many as usual.
+    as many as usual, and for half of them where what is left of a tile costs little: else a tile
+    wins that fits the usual number alone.
     """
     work = (found.vector.extent, -(-found.steps // points), found.total, target, points)
     outer, inner = found.last_rows
     tiles = candidates(outer, inner, *work)
     outer, inner = found.usual_rows
     is_open = bool(found.rows) and found.rows[-1].dim is not None
+    parts = tile_parts(sch.func.dims) if is_open else 0
+    counts = {inner, -(-inner // 2)} if parts == HALVES else {inner}
     is_streamed = len(found.rows) == 1 and streams(found, target)
 
     def price(tile: Tile) -> float:
-        cycles = tile_cycles(tile, outer, inner, *work, is_open=is_open)
+        cycles = sum(tile_cycles(tile, outer, count, *work, parts=parts) for count in counts)
         return cycles * _uneven(found, tile, target) if is_streamed else cycles
 
     tiles.sort(key=price)

@@ -78,11 +78,22 @@ def test_whole_tiles_have_no_tests_and_what_is_left_stands_behind() -> None:
         "    for i_0 in range(3):\n"
         "        if i_0 * 4 < n:\n"
         "            if n - i_0 * 4 <= 3:\n"
-        "                for i_1 in range(4):\n"
-        "                    if i_0 * 4 + i_1 < n:\n"
-        "                        for j in range(3):\n"
-        '                            with block("B", vi=spatial(9, i_0 * 4 + i_1), vj=spatial(3, j)):\n'
-        "                                B[vi, vj] = A[vi, vj] * 2.0"
+        "                for i_1 in range(2):\n"
+        "                    if i_0 * 4 + i_1 * 2 + 1 < n:\n"
+        "                        for i_1_1 in unrolled(2):\n"
+        "                            for j in range(3):\n"
+        '                                with block("B", vi=spatial(9, i_0 * 4 + i_1_1), '
+        "vj=spatial(3, j)):\n"
+        "                                    B[vi, vj] = A[vi, vj] * 2.0\n"
+        "                for i_1 in range(2):\n"
+        "                    if i_0 * 4 + i_1 * 2 < n:\n"
+        "                        if n - i_0 * 4 - i_1 * 2 <= 1:\n"
+        "                            for i_1_1 in range(2):\n"
+        "                                if i_0 * 4 + i_1 * 2 + i_1_1 < n:\n"
+        "                                    for j in range(3):\n"
+        '                                        with block("B", vi=spatial(9, i_0 * 4 + i_1 * 2), '
+        "vj=spatial(3, j)):\n"
+        "                                            B[vi, vj] = A[vi, vj] * 2.0"
     )
 
 
@@ -98,11 +109,22 @@ def test_a_loop_that_is_shared_out_stays_one() -> None:
         '                        with block("B", vi=spatial(9, i_0 * 4 + i_1), vj=spatial(3, j)):\n'
         "                            B[vi, vj] = A[vi, vj] * 2.0\n"
         "            else:\n"
-        "                for i_1 in range(4):\n"
-        "                    if i_0 * 4 + i_1 < n:\n"
-        "                        for j in range(3):\n"
-        '                            with block("B", vi=spatial(9, i_0 * 4 + i_1), vj=spatial(3, j)):\n'
-        "                                B[vi, vj] = A[vi, vj] * 2.0"
+        "                for i_1 in range(2):\n"
+        "                    if i_0 * 4 + i_1 * 2 + 1 < n:\n"
+        "                        for i_1_1 in unrolled(2):\n"
+        "                            for j in range(3):\n"
+        '                                with block("B", vi=spatial(9, i_0 * 4 + i_1_1), '
+        "vj=spatial(3, j)):\n"
+        "                                    B[vi, vj] = A[vi, vj] * 2.0\n"
+        "                for i_1 in range(2):\n"
+        "                    if i_0 * 4 + i_1 * 2 < n:\n"
+        "                        if n - i_0 * 4 - i_1 * 2 <= 1:\n"
+        "                            for i_1_1 in range(2):\n"
+        "                                if i_0 * 4 + i_1 * 2 + i_1_1 < n:\n"
+        "                                    for j in range(3):\n"
+        '                                        with block("B", vi=spatial(9, i_0 * 4 + i_1 * 2), '
+        "vj=spatial(3, j)):\n"
+        "                                            B[vi, vj] = A[vi, vj] * 2.0"
     )
 
 

@@ -6,13 +6,15 @@ tests/schedule/test_dims.py and tests/driver/test_fitted_kernels.py.
 from __future__ import annotations
 
 from tilewright.codegen.lower.loops.smaller_tiles import smaller_tiles
+from tilewright.tir.analysis.tile_parts import HALVES, QUARTERS, tile_parts
 from tilewright.tir.conditions import conjuncts, names_dim
 from tilewright.tir.parsing.parser import parse
+from tilewright.tir.te import te
 from tilewright.tir.text.printer import print_stmt
 from tilewright.tir.visit import blocks
 
 
-def smaller(text: str) -> str:
+def smaller(text: str, parts: int = QUARTERS) -> str:
     """The nest of a function of which each block has one test of n, in smaller tiles; "" where it
     stays.
     """
@@ -21,7 +23,7 @@ def smaller(text: str) -> str:
         block: next(c for c in conjuncts(block.predicate) if names_dim(c))
         for block in blocks(func.body)
     }
-    found = smaller_tiles(func.body, tested)
+    found = smaller_tiles(func.body, tested, parts)
     return "" if found is None else print_stmt(found)
 
 
@@ -44,6 +46,20 @@ def test_rows_run_a_quarter_at_a_time() -> None:
         "                where(i * 2 + i_1 < n)\n"
         "                B[vi, vj] = A[vi, vj] * 2.0"
     )
+
+
+def test_rows_run_a_half_at_a_time_where_a_call_decides_one_size() -> None:
+    text = (
+        HEAD
+        + "    for i in unrolled(8):\n"
+        + "        for j in range(4):\n"
+        + '            with block("B", vi=spatial(8, i), vj=spatial(4, j)):\n'
+        + "                where(i < n)\n"
+        + "                B[vi, vj] = A[vi, vj] * 2.0\n"
+    )
+    assert smaller(text, HALVES).startswith("for i in range(2):\n    for i_1 in unrolled(4):\n")
+    n, m = te.dim("n", 1, 8), te.dim("m", 1, 8)
+    assert (tile_parts((n,)), tile_parts((n, m))) == (HALVES, QUARTERS)
 
 
 def test_vectors_run_one_at_a_time_through_all_statements() -> None:
@@ -86,7 +102,7 @@ def test_registers_that_live_around_the_tile_keep_their_numbers() -> None:
         func = parse(text.format(scope))
         loop = func.body.body  # type: ignore[union-attr]
         (block,) = blocks(loop)
-        assert (smaller_tiles(loop, {block: block.predicate}) is None) == kept
+        assert (smaller_tiles(loop, {block: block.predicate}, QUARTERS) is None) == kept
 
 
 def test_rows_that_are_summed_stay_together() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.schedule.rule_checks import answer
-from tilewright.codegen.lower.loops import smaller_tiles
 from tilewright.schedule.rules.default import default_schedule
-from tilewright.schedule.rules.knobs.tiles import PARTS, Tile, pieces_of_call, tile_cycles
+from tilewright.schedule.rules.knobs.tiles import Tile, pieces_of_call, tile_cycles
+from tilewright.tir.analysis.tile_parts import HALVES, QUARTERS
 from tilewright.tir.dim import Dim
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.target.target import Target
@@ -17,17 +17,19 @@ TARGET = Target.parse("c:avx512")
 
 
 def test_what_a_call_leaves_of_a_tile_is_priced_as_the_smaller_tiles_that_it_runs_in() -> None:
-    assert PARTS == smaller_tiles.PARTS
-    assert pieces_of_call(16, 9) == ((1, 9), (2, 3), (1, 1))
-    assert pieces_of_call(16, 8) == ((2, 8),)
-    assert pieces_of_call(5, 8) == ((2, 2), (1, 1))
-    assert pieces_of_call(1, 8) == ((1, 1),)
+    assert pieces_of_call(16, 9, QUARTERS) == ((1, 9), (2, 3), (1, 1))
+    assert pieces_of_call(16, 8, QUARTERS) == ((2, 8),)
+    assert pieces_of_call(5, 8, QUARTERS) == ((2, 2), (1, 1))
+    assert pieces_of_call(1, 8, QUARTERS) == ((1, 1),)
+    assert pieces_of_call(15, 8, HALVES) == ((1, 8), (1, 4), (1, 2), (1, 1))
+    assert pieces_of_call(5, 8, HALVES) == ((1, 4), (1, 1))
+    assert pieces_of_call(7, 9, HALVES) == ((1, 5), (1, 2))
 
-    def cycles(tile: Tile, *, is_open: bool) -> float:
-        return tile_cycles(tile, 1, 16, 512, 512, FLOAT32, TARGET, is_open=is_open)
+    def cycles(tile: Tile, parts: int = 0) -> float:
+        return tile_cycles(tile, 1, 16, 512, 512, FLOAT32, TARGET, parts=parts)
 
-    assert cycles(Tile(1, 9, 3), is_open=False) == cycles(Tile(1, 8, 3), is_open=False)
-    assert cycles(Tile(1, 9, 3), is_open=True) > 1.2 * cycles(Tile(1, 8, 3), is_open=True)
+    assert cycles(Tile(1, 9, 3)) == cycles(Tile(1, 8, 3))
+    assert cycles(Tile(1, 9, 3), QUARTERS) > 1.2 * cycles(Tile(1, 8, 3), QUARTERS)
 
 
 @pytest.mark.parametrize(("usual", "tile"), [(16, (1, 8, 3)), (4, (1, 4, 6)), (9, (1, 9, 3))])
