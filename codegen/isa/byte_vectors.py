@@ -1,6 +1,7 @@
 """Vectors of bytes of AVX-512, with as many lanes as vectors of 32 bits have: what is loaded,
-widened, computed, narrowed and stored beside them. Floats of 8 bits are moved, and converted by
-the arithmetic of their bits. Truth values are masks that bytes of 0 and 1 hold in memory.
+widened, computed, narrowed and stored beside them. What is only stored, as float8 and int4 are, is
+moved, and converted by the arithmetic of its bits. Truth values are masks that bytes of 0 and 1
+hold in memory.
 
 Their lanes are the first ones of an `__m128i`. There are none of four lanes, because the bits of a
 mask beyond its lanes may be on.
@@ -13,7 +14,13 @@ from collections.abc import Mapping
 from ...tir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, dtype
 
 BYTES = (dtype("int8"), dtype("uint8"))
-STORED = tuple(map(dtype, ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")))
+STORED = tuple(  # one to a byte
+    dtype(name)
+    for name in (
+        *("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1fn"),
+        *("int4", "uint4", "int2", "uint2"),
+    )
+)
 LANES = (16, 8)
 TYPE = "__m128i"
 
@@ -59,11 +66,11 @@ def operations() -> Mapping[tuple[str, DType], str]:
     """The C expression of each operation; that of a conversion stands with the type converted."""
     table: dict[tuple[str, DType], str] = {}
     for kind in types():
-        texts = _MOVES | (_ARITHMETIC if kind.is_integer else {})
+        texts = _MOVES | (_ARITHMETIC if kind.scalar in BYTES else {})
         table |= {(name, kind): _written(text, kind) for name, text in texts.items()}
         others = BYTES if kind.scalar in STORED else (*BYTES, *STORED)
         table |= {(f"reinterpret_{k}", kind): "{0}" for k in others if k != kind.scalar}
-        table |= _conversions(kind) if kind.is_integer else {}
+        table |= _conversions(kind) if kind.scalar in BYTES else {}
     for lanes in LANES:
         kind = BOOL.with_lanes(lanes)
         table |= {(name, kind): _written(text, kind) for name, text in _TRUTHS.items()}

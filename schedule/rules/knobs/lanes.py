@@ -28,4 +28,4 @@ def vector_lanes(block: Block, target: CpuTarget) -> int:
 
 
 def _is_narrow(kind: DType) -> bool:
-    return kind.bits in (8, 16)
+    return kind.bits <= 16

@@ -13,7 +13,7 @@ from tilewright.tir.expr import Expr
 
 pytestmark = pytest.mark.needs_cc
 
-STORED = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz")
+STORED = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float4_e2m1fn")
 WIDE = pytest.mark.skipif("c:avx512" not in HERE, reason="this machine has no AVX-512")
 COUNT = 83  # a whole vector, and parts of one
 
@@ -28,7 +28,7 @@ def values(kind: str) -> np.ndarray:
     """Every number of 16 bits or fewer; of float32 those, what lies between two, and beyond all."""
     if kind != "float32":
         bits = dtype(kind).bits
-        return np.arange(1 << bits, dtype=f"uint{bits}").view(dtype(kind).numpy)
+        return np.arange(1 << bits, dtype=f"uint{max(8, bits)}").view(dtype(kind).numpy)
     halves = [values(half).astype(np.float32) for half in ("float16", "bfloat16")]
     given = np.concatenate([*halves, np.float32([0, 2**-149, 2**-126, 3e38, np.inf, np.nan])])
     near = [np.nextafter(given, np.float32(end)) for end in (-np.inf, np.inf)]
@@ -50,7 +50,21 @@ def test_vectors_convert_as_numbers_alone_do(kind: str) -> None:
         same = found.view(f"u{found.itemsize}") == alone.view(f"u{alone.itemsize}")
         neither = np.isnan(x.astype(np.float32))
         assert (same | neither).all()
-        assert np.isnan(found.astype(np.float32)[neither]).all()
+        if kind != "float4_e2m1fn":  # which has none
+            assert np.isnan(found.astype(np.float32)[neither]).all()
+
+
+@WIDE
+@pytest.mark.parametrize("kind", ["int4", "uint4", "int2", "uint2"])
+def test_integers_of_less_than_a_byte_have_the_low_bits(kind: str) -> None:
+    x = np.arange(-40, 43, dtype=np.int32)
+    stored, alone = (
+        tw.build(conversion("int32", kind), target=f"c:{isa}", verify="off")(x)
+        for isa in ("avx512", "scalar")
+    )
+    np.testing.assert_array_equal(stored.astype(np.int32), alone.astype(np.int32))
+    wide = tw.build(conversion(kind, "int32"), target="c:avx512", verify="off")(stored)
+    np.testing.assert_array_equal(wide, stored.astype(np.int32))
 
 
 @WIDE
