@@ -35,6 +35,7 @@ from .program import (
     ExportedNode,
     ExportedProgram,
     Named,
+    Output,
     RecordedType,
     Subgraph,
 )
@@ -95,8 +96,12 @@ class _Importer:
         self._constants()
         declared = self._declared()
         known = given_constants(declared, constants)
-        for name, array in known.items():
-            self.values[name] = AtenValue(self.builder.constant(name, array), type_of(array))
+        for item in declared:
+            if item.name in known:
+                array = known[item.name]
+                value = self.builder.constant(item.name, array)
+                self.values[item.name] = AtenValue(value, type_of(array))
+                self._know_symbols(item, array.shape)
         declared = [item for item in declared if item.name not in known]
         resolved = resolve(declared, self._with_ranges(declared, shapes))
         with telling_assumed(dims_in(size for shape in resolved.values() for size in shape)):
@@ -159,18 +164,22 @@ class _Importer:
         for item in declared:
             for axis, dim in enumerate(item.dims or ()):
                 name = str(dim)
-                low, high = self.program.ranges.get(name, (None, None))
-                if isinstance(dim, int) or name in given or name in said or high is None:
+                if isinstance(dim, int) or name in given or name in said:
                     continue
-                least, usual, _ = LENGTH if axis or len(item.dims or ()) == 1 else BATCH
-                least = max(least, low or 0)
-                given[name] = (least, max(least, min(usual, high)), high)
+                least, usual, most = LENGTH if axis or len(item.dims or ()) == 1 else BATCH
+                low, high = self.program.ranges.get(name, (None, None))
+                if high is not None or (low is not None and low > least):
+                    least, most = max(least, low or 0), most if high is None else high
+                    given[name] = (least, max(least, min(usual, most)), max(least, most))
         return given
 
-    def _input(self, item: Declared, shape: Shape) -> None:
+    def _know_symbols(self, item: Declared, shape: Shape) -> None:
         for dim, size in zip(item.dims or (), shape, strict=True):
             if isinstance(dim, SymbolicSize):
-                self.symbols[dim.name] = size
+                self.symbols.setdefault(dim.name, size)
+
+    def _input(self, item: Declared, shape: Shape) -> None:
+        self._know_symbols(item, shape)
         try:
             type_ = checked_type(f"input '{item.name}'", item.dtype, shape, self.limits)
         except UnsupportedType as error:
@@ -185,9 +194,6 @@ class _Importer:
             least, most = (size.low, size.high) if isinstance(size, Size) else (size, size)
             if (low is not None and least < low) or (high is not None and most > high):
                 ends = f"{low or 0} to {'any' if high is None else high}"
-                assumed = isinstance(size, Size) and any(dim.assumed for dim in size.dims)
-                if assumed and low is not None and (high is None or most <= high):
-                    continue  # of an exporter's own least size, 2
                 raise ModelError(
                     f"shapes: '{name}' is {least} to {most}; the program was exported for {ends}.",
                     code="aten-range",
@@ -195,7 +201,7 @@ class _Importer:
                 )
 
     def _nodes(self, graph: ExportedGraph) -> None:
-        """Nodes that something needs, in order."""
+        """All nodes, in order."""
         if len(graph.nodes) > self.limits.nodes:
             raise ModelError(
                 f"model: {len(graph.nodes)} nodes; expected at most {self.limits.nodes}.",
@@ -293,22 +299,22 @@ class _Importer:
         return outputs
 
     def _bind(self, node: ExportedNode, graph: ExportedGraph, result: Value) -> None:
-        outputs = node.outputs
-        if len(outputs) == 1 and not isinstance(outputs[0], tuple):
-            results: Sequence[Value] = (
-                result if isinstance(result, list) and len(result) == 1 else [result]
-            )
-        elif len(outputs) == 1:
-            results = [result]
-        else:
-            results = result if isinstance(result, Sequence) else [result]
+        """Let the outputs of a node be what its rule gives: a value, some, or a list of values."""
+        outputs, results = node.outputs, [result]
+        if len(outputs) > 1 and isinstance(result, Sequence):
+            results = list(result)
+        elif len(outputs) == 1 and isinstance(result, list) and len(result) == 1:
+            results = result if not isinstance(outputs[0], tuple) else results
         for output, value in zip(outputs, results, strict=False):
-            if isinstance(output, tuple):
-                assert isinstance(value, Sequence)
-                for own, one in zip(output, value, strict=True):
-                    self._define(node, graph, own, one)
-            elif output is not None:
-                self._define(node, graph, output, value)
+            names, values = _pairs(output, value)
+            if len(names) != len(values):
+                raise ModelError(
+                    f"model: {_title(node)} has {len(names)} values; its rule gives {len(values)}.",
+                    code="aten-outputs",
+                    hints=(_REPORT,),
+                )
+            for own, one in zip(names, values, strict=True):
+                self._define(node, graph, own, one)
 
     def _define(self, node: ExportedNode, graph: ExportedGraph, name: str, value: Value) -> None:
         recorded = graph.types.get(name)
@@ -381,6 +387,13 @@ def _understood(name: str, text: str) -> str:
             f"model: a size of input '{name}' is {problem}; expected an expression of sizes.",
             code="aten-expression",
         ) from problem
+
+
+def _pairs(output: Output, value: Value) -> tuple[Sequence[str], Sequence[Value]]:
+    """The names of an output and what they stand for."""
+    if isinstance(output, tuple):
+        return output, value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    return ((), ()) if output is None else ((output,), (value,))
 
 
 def _names(outputs: Iterable[object]) -> Iterable[str]:

@@ -154,6 +154,9 @@ DAMAGED |= {
         MODEL, lambda m: m["graph_module"]["graph"]["outputs"].__setitem__(0, {"as_int": 3})
     ),
     "union": lambda: _node(2, lambda node: node["inputs"][0]["arg"].update(as_int=3)),
+    "outputs": lambda: _node(
+        2, lambda node: node.update(outputs=[{"as_tensors": [{"name": "a"}, {"name": "b"}]}])
+    ),
     "kind": lambda: _node(2, lambda node: node["inputs"][0].update(arg={"as_custom_obj": {}})),
     "depth": lambda: _edited(MODEL, _nested),
     "number_input": lambda: _signature(
