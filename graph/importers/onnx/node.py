@@ -43,7 +43,7 @@ SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read;
 OPERAND_ELEMENTS = 1 << 20  # of all that it is computed from
 LIST_ELEMENTS = 1 << 10  # of a list of sizes, axes or pads
 SPELLED = 26  # the opset in which rules write what a node is in operators of ONNX's own
-Attribute = int | float | str | Sequence[int]
+Attribute = int | float | str | Sequence[int] | Sequence[str]
 KINDS = {
     "integer": AttributeProto.INT,
     "integers": AttributeProto.INTS,
@@ -210,7 +210,7 @@ class NodeReader:
         outputs = [fresh(f"{name}.{operator}{n or ''}") for n in range(count)]
         made = helper.make_node(operator, inputs, outputs, name)
         for title, value in attributes.items():
-            kind = None if isinstance(value, int | float | str) else KINDS["integers"]
+            kind = None if isinstance(value, int | float | str) else _kind_of(value)
             made.attribute.append(helper.make_attribute(title, value, attr_type=kind))
         return self.regions.spell(made)
 
@@ -420,6 +420,11 @@ class NodeReader:
                 f"model: {self.title} lacks attribute '{name}'.", code="onnx-attribute-missing"
             )
         return None
+
+
+def _kind_of(values: Sequence[int] | Sequence[str]) -> AttributeProto.AttributeType:
+    """Of an attribute that is a list, which may be empty."""
+    return KINDS["texts" if values and isinstance(values[0], str) else "integers"]
 
 
 def _holds(dtype: str, value: float) -> bool:

@@ -14,7 +14,7 @@ from ....ops.softmax import Softmax
 from ..promotion import Number
 from ..rule import Rule
 from ..writer import AtenValue, AtenWriter
-from .views import _t as transposed
+from .views import transposed
 
 
 def _matmul(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:

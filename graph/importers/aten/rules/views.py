@@ -62,12 +62,12 @@ def _squeeze(w: AtenWriter, self: AtenValue, dim: int | Sequence[int] | None = N
     return w.reshape(self, kept)
 
 
-def _unsqueeze(w: AtenWriter, self: AtenValue, dim: int) -> AtenValue:
+def unsqueezed(w: AtenWriter, self: AtenValue, dim: int) -> AtenValue:
     axis = dim % (self.rank + 1)
     return w.reshape(self, (*self.shape[:axis], 1, *self.shape[axis:]))
 
 
-def _permute(w: AtenWriter, self: AtenValue, dims: Sequence[int]) -> AtenValue:
+def permuted(w: AtenWriter, self: AtenValue, dims: Sequence[int]) -> AtenValue:
     axes = tuple(self.axis(dim) for dim in dims)
     return self if axes == tuple(range(self.rank)) else w.emit(Transpose(axes), self)
 
@@ -77,11 +77,11 @@ def _transpose(w: AtenWriter, self: AtenValue, dim0: int, dim1: int) -> AtenValu
     axes = list(range(self.rank))
     if self.rank:
         axes[a], axes[b] = b, a
-    return _permute(w, self, axes)
+    return permuted(w, self, axes)
 
 
-def _t(w: AtenWriter, self: AtenValue) -> AtenValue:
-    return _permute(w, self, tuple(reversed(range(self.rank))))
+def transposed(w: AtenWriter, self: AtenValue) -> AtenValue:
+    return permuted(w, self, tuple(reversed(range(self.rank))))
 
 
 def _movedim(
@@ -89,7 +89,7 @@ def _movedim(
 ) -> AtenValue:
     places = {self.axis(d): self.axis(s) for s, d in zip(source, destination, strict=True)}
     rest = iter(axis for axis in range(self.rank) if axis not in places.values())
-    return _permute(w, self, [places[n] if n in places else next(rest) for n in range(self.rank)])
+    return permuted(w, self, [places[n] if n in places else next(rest) for n in range(self.rank)])
 
 
 def _expand(
@@ -108,7 +108,7 @@ def _select(w: AtenWriter, self: AtenValue, dim: int, index: AnySize) -> AtenVal
     return w.spell("Gather", self, w.operand(index), axis=self.axis(dim))
 
 
-def _slice(
+def sliced(
     w: AtenWriter,
     self: AtenValue,
     dim: int = 0,
@@ -126,7 +126,7 @@ def _slice(
 
 
 def _narrow(w: AtenWriter, self: AtenValue, dim: int, start: AnySize, length: AnySize) -> AtenValue:
-    return _slice(w, self, dim, start, start + length)
+    return sliced(w, self, dim, start, start + length)
 
 
 def _parts(w: AtenWriter, x: AtenValue, sizes: Sequence[AnySize], dim: int) -> list[AtenValue]:
@@ -170,7 +170,7 @@ def _unbind(w: AtenWriter, self: AtenValue, dim: int = 0) -> list[AtenValue]:
     return [_select(w, self, dim, index) for index in range(count)]
 
 
-def _cat(w: AtenWriter, tensors: Sequence[AtenValue], dim: int = 0) -> AtenValue:
+def joined(w: AtenWriter, tensors: Sequence[AtenValue], dim: int = 0) -> AtenValue:
     """Vectors without elements may stand among tensors of any number of axes."""
     given = [x for x in tensors if x.shape != (0,)] or list(tensors[:1])
     parts = w.promoted(*given)
@@ -180,7 +180,7 @@ def _cat(w: AtenWriter, tensors: Sequence[AtenValue], dim: int = 0) -> AtenValue
 
 def _stack(w: AtenWriter, tensors: Sequence[AtenValue], dim: int = 0) -> AtenValue:
     axis = dim % (tensors[0].rank + 1)
-    return _cat(w, [_unsqueeze(w, x, axis) for x in tensors], axis)
+    return joined(w, [unsqueezed(w, x, axis) for x in tensors], axis)
 
 
 def _repeat(w: AtenWriter, self: AtenValue, repeats: Sequence[AnySize]) -> AtenValue:
@@ -216,7 +216,7 @@ def _roll(
             raise NotSupported(f"calls decide by how much it moves {size} elements: {shift}")
         left = -shift % max(1, size)
         if left:
-            x = _cat(w, [_slice(w, x, dim, left), _slice(w, x, dim, 0, left)], dim)
+            x = joined(w, [sliced(w, x, dim, left), sliced(w, x, dim, 0, left)], dim)
     return x
 
 
@@ -239,7 +239,7 @@ def _pixel_unshuffle(w: AtenWriter, self: AtenValue, downscale_factor: int) -> A
     f = downscale_factor
     n = len(batch)
     split = w.reshape(self, (*batch, c, quotient(h, f), f, quotient(width, f), f))
-    moved = _permute(w, split, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
+    moved = permuted(w, split, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
     return w.reshape(moved, (*batch, c * f * f, quotient(h, f), quotient(width, f)))
 
 
@@ -267,10 +267,10 @@ def _as_strided(
 def _constant_pad(
     w: AtenWriter, self: AtenValue, pad: Sequence[AnySize], value: float = 0
 ) -> AtenValue:
-    return _pad(w, self, pad, "constant", value)
+    return padded(w, self, pad, "constant", value)
 
 
-def _pad(
+def padded(
     w: AtenWriter,
     self: AtenValue,
     pad: Sequence[AnySize],
@@ -312,7 +312,7 @@ def _tile(w: AtenWriter, self: AtenValue, dims: Sequence[AnySize]) -> AtenValue:
 
 def _of_mode(mode: str) -> Rule:
     def rule(w: AtenWriter, self: AtenValue, padding: Sequence[AnySize]) -> AtenValue:
-        return _pad(w, self, padding, mode)
+        return padded(w, self, padding, mode)
 
     return rule
 
@@ -321,7 +321,7 @@ RULES: dict[str, Rule] = {
     "_unsafe_view": _view,
     "alias": _same,
     "as_strided": _as_strided,
-    "cat": _cat,
+    "cat": joined,
     "chunk": _chunk,
     "clone": _clone,
     "constant_pad_nd": _constant_pad,
@@ -338,9 +338,9 @@ RULES: dict[str, Rule] = {
     "mT": _matrix_transpose,
     "movedim.intlist": _movedim,
     "narrow": _narrow,
-    "numpy_T": _t,
-    "pad": _pad,
-    "permute": _permute,
+    "numpy_T": transposed,
+    "pad": padded,
+    "permute": permuted,
     "pixel_shuffle": _pixel_shuffle,
     "pixel_unshuffle": _pixel_unshuffle,
     "ravel": _ravel,
@@ -356,7 +356,7 @@ RULES: dict[str, Rule] = {
     "reshape_as": _view_as,
     "roll": _roll,
     "select.int": _select,
-    "slice.Tensor": _slice,
+    "slice.Tensor": sliced,
     "split.Tensor": _split,
     "split.sizes": _split_sizes,
     "split_with_sizes": _split_with_sizes,
@@ -365,12 +365,12 @@ RULES: dict[str, Rule] = {
     "squeeze.dims": _squeeze,
     "stack": _stack,
     "swapaxes": _swapaxes,
-    "t": _t,
+    "t": transposed,
     "tile": _tile,
     "transpose.int": _transpose,
     "unbind.int": _unbind,
     "unflatten.int": _unflatten,
-    "unsqueeze": _unsqueeze,
+    "unsqueeze": unsqueezed,
     "view": _view,
     "view_as": _view_as,
 }
