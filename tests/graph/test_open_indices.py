@@ -207,3 +207,31 @@ def test_an_engine_for_a_gpu_gives_the_same_in_the_emulation(
         check(run.run(drawn(*sizes)), engine().run(drawn(*sizes)))
     with pytest.raises(IndexRangeError, match="embedded is 23; expected 0 to rows - 1"):
         run.run(wrong_inputs("words", 23))
+
+
+def test_what_data_found_is_read_where_other_data_say() -> None:
+    w = Writer(1)
+    w.add("Gather", w.add("NonZero", "x"), "k", output="y", axis=1)
+    given = [
+        helper.make_tensor_value_info("x", FLOAT, ["n"]),
+        helper.make_tensor_value_info("k", INT, ["m"]),
+    ]
+    made = [helper.make_tensor_value_info("y", INT, None)]
+    graph = helper.make_graph(w.nodes, "found", given, made)
+    proto = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+    made_engine = tw.compile(proto, "c", shapes={"n": (1, 20, 50), "m": (0, 3, 8)}, verify="off")
+    assert set(made_engine.explain().proofs) == {"proved"}
+    x, none = np.array([0, 1, 0, 2, 3], np.float32), np.zeros(4, np.float32)
+
+    def found(of: Array, *places: int) -> list[list[int]]:
+        rows: list[list[int]] = made_engine.run({"x": of, "k": np.array(places, np.int64)})[
+            "y"
+        ].tolist()
+        return rows
+
+    assert found(x, 0, -1, 1) == [[1, 4, 3]]
+    assert found(none) == [[]]
+    with pytest.raises(IndexRangeError, match=r"of y is 3; expected 0 to \w+ - 1"):
+        found(x, 0, 3)
+    with pytest.raises(IndexRangeError, match=r"of y is -1; expected 0 to \w+ - 1"):
+        found(none, 0)
