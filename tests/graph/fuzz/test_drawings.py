@@ -36,6 +36,7 @@ NOT_DRAWN = {
     "EyeLike",
     "HammingWindow",
     "HannWindow",
+    "MaxRoiPool",
     "MaxUnpool",
     "MeanVarianceNormalization",
     "MelWeightMatrix",
@@ -52,6 +53,7 @@ NOT_DRAWN = {
     "RandomUniformLike",
     "ReverseSequence",
     "RoiAlign",
+    "RotaryEmbedding",
     "STFT",
     "Scatter",
     "SequenceAt",
@@ -64,6 +66,7 @@ NOT_DRAWN = {
     "SimplifiedLayerNormalization",
     "SplitToSequence",
     "TensorScatter",
+    "TfIdfVectorizer",
     "Unique",
     "Upsample",
 }
