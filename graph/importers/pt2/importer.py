@@ -12,7 +12,7 @@ from ...ir.ir import Graph
 from ...types import Array, numpy_type, owned
 from ..aten.importer import import_program
 from ..aten.program import Argument, ExportedProgram, Named
-from ..limits import ImportLimits, UnsupportedType, checked_type
+from ..limits import Account, ImportLimits, UnsupportedType, checked_type
 from ..symbols import Shapes
 from .archive import Archive, open_archive
 from .fields import checked, field, parsed, union
@@ -31,7 +31,8 @@ def import_pt2(
     constants: Mapping[str, object] | None = None,
     limits: ImportLimits | None = None,
 ) -> Graph:
-    """The Graph of an archive: see `import_program`. Weights stay where they lie in the file.
+    """The Graph of an archive: see `import_program`. Weights are copied: who saves another model
+    under the same name must not change what an engine holds.
 
     Raises: ModelFileError when a file cannot be read, UnsupportedOperator with every node that we
     cannot import, ModelError for everything else that is wrong.
@@ -153,7 +154,8 @@ class _Weights:
     """The tensors that an archive holds, by the name that the model has for them."""
 
     def __init__(self, archive: Archive, limits: ImportLimits) -> None:
-        self.archive, self.limits = archive, limits
+        self.archive, self.account = archive, Account(limits)
+        self.known = dict[object, Array]()
         self.metas = dict[str, tuple[str, object]]()
         for folder, file in (("weights", "model_weights"), ("constants", "model_constants")):
             name = f"data/{folder}/{file}_config.json"
@@ -162,7 +164,7 @@ class _Weights:
                 self.metas |= {key: (folder, meta) for key, meta in config.items()}
 
     def read(self, name: str) -> Array:
-        """A tensor, in place where its elements lie dense. Raises: ModelError."""
+        """A tensor, one array for all weights that are tied. Raises: ModelError."""
         if name not in self.metas:
             raise ModelError(f"model: the archive has no weight '{name}'.", code="pt2-weight")
         folder, meta = self.metas[name]
@@ -178,12 +180,16 @@ class _Weights:
         (offset,) = _closed([tensor.get("storage_offset")], what)
         dtype = dtype_of(field(tensor, "dtype", int))
         try:
-            checked_type(what, dtype, shape, self.limits)
+            type_ = checked_type(what, dtype, shape, self.account.limits)
         except UnsupportedType as error:
             raise ModelError(f"model: {error}.", code="pt2-type") from error
         path = field(meta, "path_name", str)
-        data = self.archive.read(f"data/{folder}/{path}")
-        return _strided(data, numpy_type(dtype), shape, strides, offset, what)
+        key = (folder, path, dtype, shape, strides, offset)
+        if key not in self.known:
+            self.account.store(what, type_)
+            data = self.archive.read(f"data/{folder}/{path}")
+            self.known[key] = _strided(data, numpy_type(dtype), shape, strides, offset, what)
+        return self.known[key]
 
 
 def _closed(items: list[object], what: str) -> tuple[int, ...]:
@@ -201,7 +207,10 @@ def _strided(
     offset: int,
     what: str,
 ) -> Array:
-    """The elements of a view of a storage. Raises: ModelError where they lie outside of it."""
+    """A copy of the elements of a view of a storage; what is not 0 is true.
+
+    Raises: ModelError where they lie outside of it.
+    """
     count = len(data) // dtype.itemsize
     last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=False))
     if len(strides) != len(shape) or (0 not in shape and last >= count):
@@ -212,6 +221,8 @@ def _strided(
         )
     if 0 in shape:
         return owned(np.empty(shape, dtype))
-    flat = np.frombuffer(data, dtype, count)[offset:]
+    stored = np.dtype(np.uint8) if dtype.kind == "b" else dtype
+    flat = np.frombuffer(data, stored, count)[offset:]
     steps = [stride * dtype.itemsize for stride in strides]
-    return owned(np.lib.stride_tricks.as_strided(flat, shape, steps, writeable=False))
+    view = np.lib.stride_tricks.as_strided(flat, shape, steps, writeable=False)
+    return owned(np.not_equal(view, 0) if dtype.kind == "b" else np.array(view, order="C"))

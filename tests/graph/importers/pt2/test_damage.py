@@ -191,6 +191,19 @@ def test_files_that_cannot_be_read(
         golden(f"errors/pt2_file_{name}.txt", str(caught.value))
 
 
+def test_weights_are_counted_before_they_are_copied() -> None:
+    data = _edited(
+        WEIGHTS,
+        lambda c: _weight(c)["tensor_meta"].update(
+            sizes=[{"as_int": 1 << 20}, {"as_int": 1 << 10}],
+            strides=[{"as_int": 0}, {"as_int": 0}],
+        ),
+    )
+    with pytest.raises(ModelError) as caught:
+        import_pt2(data, limits=ImportLimits(value_bytes=1 << 33, constant_bytes=1 << 30))
+    assert caught.value.code == "model-constant-bytes"
+
+
 def test_limits(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     with pytest.raises(ModelError) as caught:
         import_pt2(SMALL, limits=ImportLimits(nodes=3))
