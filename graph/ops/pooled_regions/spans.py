@@ -96,7 +96,7 @@ class _RoiSpans(Operator):
 
         names = f"{name}_first", f"{name}_many"
         begin, many = te.compute((count, self.parts), span, name=names)
-        r, p = te.reduce_axis(regions.shape[0], name="r"), te.reduce_axis(self.parts, name="p")
+        r, p = te.reduce_axis(count, name="r"), te.reduce_axis(self.parts, name="p")
         most = te.compute((), lambda: te.max(many[r, p], axis=(r, p)), name=f"{name}_top")
         zero = te.const(0, "int32")
         whole = te.compute((), lambda: te.cast(te.maximum(most[()], zero), "int64"), name=name)
