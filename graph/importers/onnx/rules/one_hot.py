@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .....tir import dtype as dtypes
+from .....tir.number import integer_range
 from .....tir.sizes import AnySize, product_of
 from ....errors import ModelError
 from ....ops import arithmetic, logic
@@ -32,9 +33,10 @@ def _one_hot(node: NodeReader) -> Result:
     index = node.value(0)
     if indices.dtype != "int64":
         index = node.emit(Cast("int64"), index)
-    below = node.emit(logic.Less(), index, _whole(node, 0))
-    from_front = node.emit(arithmetic.Add(), index, _whole(node, depth))
-    index = node.emit(logic.Where(), below, from_front, index)
+    if indices.is_float or integer_range(dtypes.dtype(indices.dtype))[0] < 0:
+        below = node.emit(logic.Less(), index, _whole(node, 0))
+        from_front = node.emit(arithmetic.Add(), index, _whole(node, depth))
+        index = node.emit(logic.Where(), below, from_front, index)
     shape = indices.shape
     spread = node.emit(Reshape((*shape[:axis], 1, *shape[axis:])), index)
     hot = node.emit(logic.Equal(), spread, _places(node, depth, indices.rank - axis))
