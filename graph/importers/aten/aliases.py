@@ -7,12 +7,13 @@ with another one, of which it is a view or that is a view of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .program import Argument, ExportedGraph, ExportedNode, Named, Subgraph
 from .rules.table import RULES, rule_name
 
-# operators whose results may share elements with their first operand
+# operators whose results may share elements with their first operand: those whose schemas say so,
+# and the last ones, of which it was seen
 VIEWS = frozenset(
     {
         "dropout_",
@@ -54,6 +55,7 @@ VIEWS = frozenset(
         "unsqueeze",
         "view",
         "view_as",
+        *("_unsafe_view", "dropout", "einsum", "feature_dropout", "type_as"),
     }
 )
 
@@ -123,12 +125,10 @@ def _listed(output: object) -> tuple[str, ...]:
     return (output,) if isinstance(output, str) else ()
 
 
-def _read(arguments: object) -> Iterator[str]:
-    values: list[Argument] = list(arguments)  # type: ignore[call-overload]  # of some kind
-    for value in values:
+def _read(arguments: Iterable[Argument]) -> Iterator[str]:
+    """The values that are read; a graph within a node reads what the node gives it."""
+    for value in arguments:
         if isinstance(value, Named):
             yield value.name
         elif isinstance(value, tuple):
             yield from _read(value)
-        elif isinstance(value, Subgraph):
-            yield from ()

@@ -66,12 +66,6 @@ def symbol_of(text: str) -> str:
     return _symbol(tree) if isinstance(tree, ast.Call) and _called(tree) == "Symbol" else ""
 
 
-def symbols_in(text: str) -> tuple[str, ...]:
-    """The symbols of an expression. Raises: UnknownExpression."""
-    calls = (node for node in ast.walk(_parsed(text)) if isinstance(node, ast.Call))
-    return tuple(dict.fromkeys(_symbol(call) for call in calls if _called(call) == "Symbol"))
-
-
 def _parsed(text: str) -> ast.expr:
     if len(text) > LONGEST:
         raise UnknownExpression(f"an expression of {len(text)} characters")

@@ -39,6 +39,7 @@ from .program import (
     RecordedType,
     Subgraph,
 )
+from .rule import NO_VALUES
 from .rules.table import RULES, rule_name
 from .writer import AtenValue, AtenWriter, started_reader
 
@@ -251,7 +252,8 @@ class _Importer:
         rule = RULES.get(self.aliases.pure(name) if written else name)
         if rule is None:
             raise NotSupported("there is no rule for it", _OTHERS)
-        arguments = {key: self._argument(value) for key, value in node.arguments.items()}
+        given = node.arguments.items()
+        arguments = {key: self._argument(one) for key, one in given if key not in NO_VALUES}
         writer = AtenWriter(node.name, node.target, self.reader, self.tensors)
         try:
             result: Value = rule(writer, **arguments)
@@ -264,11 +266,13 @@ class _Importer:
                 code="aten-rule",
                 hints=(_REPORT,),
             ) from error
-        if written:
+        before = self.values.get(written)
+        if isinstance(before, AtenValue) and isinstance(result, AtenValue):
+            result = writer.cast(result, before.dtype)  # what is written to keeps its type
             self.values[written] = result
         return result
 
-    def _argument(self, value: Argument) -> object:
+    def _argument(self, value: Argument) -> Value:
         match value:
             case Named(name):
                 if name in self.lost:
@@ -282,7 +286,8 @@ class _Importer:
                 return [self._argument(one) for one in value]
             case Subgraph():
                 raise NotSupported("it runs a graph of its own")
-        return value
+            case _:
+                return value
 
     def _inlined(self, node: ExportedNode) -> Value:
         """The nodes of a graph that only runs in another mode."""
@@ -292,11 +297,9 @@ class _Importer:
             raise NotSupported("it is not one graph with its inputs")
         inner = graphs[0]
         for formal, actual in zip(inner.inputs, given, strict=True):
-            found = self._argument(actual)
-            self.values[formal] = found  # type: ignore[assignment]  # a name is a value
+            self.values[formal] = self._argument(actual)
         self._nodes(inner)
-        outputs: Value = [self._argument(one) for one in inner.outputs]  # type: ignore[misc]
-        return outputs
+        return [self._argument(one) for one in inner.outputs]
 
     def _bind(self, node: ExportedNode, graph: ExportedGraph, result: Value) -> None:
         """Let the outputs of a node be what its rule gives: a value, some, or a list of values."""

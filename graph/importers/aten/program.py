@@ -7,7 +7,7 @@ left out. A size that calls decide is a text, the `srepr` of a SymPy expression.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Union
 
 from ...types import Array
@@ -29,6 +29,7 @@ class Subgraph:
     graph: ExportedGraph
 
 
+Known = Array | bool | int | float | str | None  # an input of a graph that calls do not give
 Argument = Union[None, bool, int, float, str, Named, Subgraph, "tuple[Argument, ...]"]
 Output = Union[str, None, "tuple[str, ...]"]  # a value, none, or a list of values
 
@@ -57,13 +58,12 @@ class ExportedNode:
 
 @dataclass(frozen=True, slots=True)
 class ExportedGraph:
-    """Nodes in order. types: of the tensors; numbers: what is recorded of other values."""
+    """Nodes in order. types: of the tensors."""
 
     inputs: tuple[str, ...]
     outputs: tuple[Argument, ...]
     nodes: tuple[ExportedNode, ...]
     types: Mapping[str, RecordedType]
-    numbers: Mapping[str, Extent] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class ExportedProgram:
 
     name: str
     graph: ExportedGraph
-    constants: Mapping[str, Array | bool | int | float | str | None]
+    constants: Mapping[str, Known]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     buffers: Mapping[str, str]

@@ -11,17 +11,16 @@ from ...errors import ModelError
 from ...ir.ir import Graph
 from ...types import Array, numpy_type, owned
 from ..aten.importer import import_program
-from ..aten.program import Argument, ExportedProgram, Named
+from ..aten.program import Argument, ExportedProgram, Known, Named
 from ..limits import Account, ImportLimits, UnsupportedType, checked_type
 from ..symbols import Shapes
 from .archive import Archive, open_archive
 from .fields import checked, field, parsed, union
-from .serialized import dtype_of, extent_of, graph_from
+from .serialized import constant_of, dtype_of, extent_of, graph_from
 
 MAJOR = 8  # of the schema
 _MODEL = "models/model.json"
-_SAVE_AGAIN = "torch.export.save(torch.export.export(model, args), 'model.pt2') with torch 2.9"
-Inputs = Mapping[str, Array | bool | int | float | str | None]
+_SAVE_AGAIN = "torch.export.save(torch.export.export(model, args), 'model.pt2') with torch 2.13"
 
 
 def import_pt2(
@@ -65,7 +64,7 @@ def program_of(archive: Archive, limits: ImportLimits) -> ExportedProgram:
     graph = graph_from(field(module, "graph", dict))
     signature = field(module, "signature", dict)
     weights = _Weights(archive, limits)
-    constants, inputs, buffers = dict[str, object](), list[str](), dict[str, str]()
+    constants, inputs, buffers = dict[str, Known](), list[str](), dict[str, str]()
     for spec in field(signature, "input_specs", list):
         kind, value = union(spec, "an input")
         name = _named(value, kind)
@@ -77,17 +76,17 @@ def program_of(archive: Archive, limits: ImportLimits) -> ExportedProgram:
                 buffers[name] = field(value, key, str)
                 constants[name] = weights.read(buffers[name])
             case "constant_input":
-                constants[name] = union(field(value, "value", dict), "a constant")[1]
+                constants[name] = constant_of(field(value, "value", dict))
             case _:
                 raise ModelError(
                     f"model: input '{name}' is a {kind}; expected tensors and numbers.",
                     code="pt2-input",
                 )
-    _check_outputs(field(signature, "output_specs", list), buffers)
+    _check_outputs(field(signature, "output_specs", list))
     return ExportedProgram(
         archive.name,
         graph,
-        constants,  # type: ignore[arg-type]  # JSON's own values
+        constants,
         tuple(inputs),
         _output_names(graph.outputs, inputs),
         buffers,
@@ -112,7 +111,7 @@ def _named(value: object, kind: str) -> str:
     )
 
 
-def _check_outputs(specs: list[object], buffers: Mapping[str, str]) -> None:
+def _check_outputs(specs: list[object]) -> None:
     """What a program changes must not be forgotten. Raises: ModelError."""
     for spec in specs:
         kind, value = union(spec, "an output")

@@ -1,7 +1,7 @@
 """What torch.export's JSON says, as a program of aten operators.
 
-Read are archives of version 0 with a schema of major version 8, as torch 2.7 and later write them;
-see torch/_export/serde/schema.py.
+Read is a schema of major version 8, see torch/_export/serde/schema.py; what was tried are archives
+of torch 2.13, schema 8.20.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ..aten.program import (
     ExportedGraph,
     ExportedNode,
     Extent,
+    Known,
     Named,
     Output,
     RecordedType,
@@ -70,6 +71,14 @@ def type_from(meta: object) -> RecordedType:
     )
 
 
+def constant_of(item: object) -> Known:
+    """The number or the text that an input is in every call."""
+    kind, value = union(item, "a constant")
+    if value is None or isinstance(value, bool | int | float | str):
+        return None if kind == "as_none" else value
+    raise _unknown(kind, "a constant")
+
+
 def graph_from(item: object, depth: int = 0) -> ExportedGraph:
     """A graph. Raises: ModelError."""
     if depth > _DEEPEST:
@@ -77,18 +86,12 @@ def graph_from(item: object, depth: int = 0) -> ExportedGraph:
             f"model: graphs lie more than {_DEEPEST} deep in each other.", code="pt2-depth"
         )
     types = field(item, "tensor_values", dict)
-    numbers = {
-        name: extent_of(value)
-        for name, value in field(item, "sym_int_values", dict).items()
-        if "as_expr" in checked(value, dict, "a number") or "as_int" in value
-    }
     inputs = [_argument(one, depth) for one in field(item, "inputs", list)]
     return ExportedGraph(
         tuple(one.name if isinstance(one, Named) else "" for one in inputs),
         tuple(_argument(one, depth) for one in field(item, "outputs", list)),
         tuple(_node(one, depth) for one in field(item, "nodes", list)),
         {name: type_from(meta) for name, meta in types.items()},
-        numbers,
     )
 
 

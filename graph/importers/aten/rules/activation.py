@@ -86,13 +86,19 @@ def _threshold(w: AtenWriter, self: AtenValue, threshold: Number, value: Number)
     return w.emit(logic.Where(), above, self, w.full(value, self.dtype))
 
 
-def _shrunk(*, soft: bool) -> Rule:
-    """Zero near zero; soft: what is left is moved towards it."""
+def _hardshrink(w: AtenWriter, self: AtenValue, lambd: Number = 0.5) -> AtenValue:
+    return _shrunk(w, self, lambd, self)
 
-    def rule(w: AtenWriter, self: AtenValue, lambd: Number = 0.5) -> AtenValue:
-        return w.spell("Shrink", self, lambd=float(lambd), bias=float(lambd) if soft else 0.0)
 
-    return rule
+def _softshrink(w: AtenWriter, self: AtenValue, lambd: Number = 0.5) -> AtenValue:
+    step = w.emit(arithmetic.Mul(), w.emit(functions.Sign(), self), w.full(lambd, self.dtype))
+    return _shrunk(w, self, lambd, w.emit(arithmetic.Sub(), self, step))
+
+
+def _shrunk(w: AtenWriter, x: AtenValue, limit: Number, far: AtenValue) -> AtenValue:
+    """Zero within the limit; `far` beyond it, and of what is no number."""
+    near = w.emit(logic.LessOrEqual(), w.emit(functions.Abs(), x), w.full(limit, x.dtype))
+    return w.emit(logic.Where(), near, w.full(0, x.dtype), far)
 
 
 def _celu(w: AtenWriter, self: AtenValue, alpha: Number = 1.0) -> AtenValue:
@@ -108,7 +114,7 @@ RULES: dict[str, Rule] = {
     "elu": _elu,
     "gelu": _gelu,
     "glu": _glu,
-    "hardshrink": _shrunk(soft=False),
+    "hardshrink": _hardshrink,
     "hardsigmoid": _hardsigmoid,
     "hardswish": _hardswish,
     "hardtanh": _hardtanh,
@@ -122,6 +128,6 @@ RULES: dict[str, Rule] = {
     "sigmoid": of_floats(activation.Sigmoid()),
     "silu": _silu,
     "softplus": _softplus,
-    "softshrink": _shrunk(soft=True),
+    "softshrink": _softshrink,
     "threshold": _threshold,
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from .....tir.sizes import AnySize
 from ..promotion import DEFAULT_FLOAT, Number, number_type
 from ..rule import Rule
@@ -15,9 +17,6 @@ def _full(
     size: Sequence[AnySize],
     fill_value: Operand,
     dtype: str | None = None,
-    layout: object = None,
-    device: object = None,
-    pin_memory: object = None,
 ) -> AtenValue:
     return w.filled(size, fill_value, dtype or number_type(fill_value))
 
@@ -27,10 +26,6 @@ def _filled_with(value: int) -> Rule:
         w: AtenWriter,
         size: Sequence[AnySize],
         dtype: str | None = None,
-        layout: object = None,
-        device: object = None,
-        pin_memory: object = None,
-        memory_format: object = None,
     ) -> AtenValue:
         return w.filled(size, value, dtype or DEFAULT_FLOAT)
 
@@ -43,9 +38,6 @@ def _new_filled_with(value: int) -> Rule:
         self: AtenValue,
         size: Sequence[AnySize],
         dtype: str | None = None,
-        layout: object = None,
-        device: object = None,
-        pin_memory: object = None,
     ) -> AtenValue:
         return w.filled(size, value, dtype or self.dtype)
 
@@ -58,9 +50,6 @@ def _new_full(
     size: Sequence[AnySize],
     fill_value: Operand,
     dtype: str | None = None,
-    layout: object = None,
-    device: object = None,
-    pin_memory: object = None,
 ) -> AtenValue:
     return w.filled(size, fill_value, dtype or self.dtype)
 
@@ -70,10 +59,6 @@ def _like(value: int) -> Rule:
         w: AtenWriter,
         self: AtenValue,
         dtype: str | None = None,
-        layout: object = None,
-        device: object = None,
-        pin_memory: object = None,
-        memory_format: object = None,
     ) -> AtenValue:
         return w.filled(self.shape, value, dtype or self.dtype)
 
@@ -85,10 +70,6 @@ def _full_like(
     self: AtenValue,
     fill_value: Operand,
     dtype: str | None = None,
-    layout: object = None,
-    device: object = None,
-    pin_memory: object = None,
-    memory_format: object = None,
 ) -> AtenValue:
     return w.filled(self.shape, fill_value, dtype or self.dtype)
 
@@ -97,9 +78,6 @@ def _scalar_tensor(
     w: AtenWriter,
     s: Operand,
     dtype: str | None = None,
-    layout: object = None,
-    device: object = None,
-    pin_memory: object = None,
 ) -> AtenValue:
     return w.operand(s, dtype or DEFAULT_FLOAT)
 
@@ -108,9 +86,6 @@ def _arange(
     w: AtenWriter,
     end: AnySize | float,
     dtype: str | None = None,
-    layout: object = None,
-    device: object = None,
-    pin_memory: object = None,
 ) -> AtenValue:
     return _numbers(w, 0, end, 1, dtype)
 
@@ -120,9 +95,6 @@ def _arange_start(
     start: AnySize | float,
     end: AnySize | float,
     dtype: str | None = None,
-    layout: object = None,
-    device: object = None,
-    pin_memory: object = None,
 ) -> AtenValue:
     return _numbers(w, start, end, 1, dtype)
 
@@ -133,9 +105,6 @@ def _arange_step(
     end: AnySize | float,
     step: AnySize | float = 1,
     dtype: str | None = None,
-    layout: object = None,
-    device: object = None,
-    pin_memory: object = None,
 ) -> AtenValue:
     return _numbers(w, start, end, step, dtype)
 
@@ -159,9 +128,6 @@ def _eye(
     w: AtenWriter,
     n: int,
     dtype: str | None = None,
-    layout: object = None,
-    device: object = None,
-    pin_memory: object = None,
 ) -> AtenValue:
     ones = w.filled((n, n), 1, dtype or DEFAULT_FLOAT)
     return w.spell("EyeLike", ones)
@@ -173,82 +139,20 @@ def _linspace(
     end: Number,
     steps: int,
     dtype: str | None = None,
-    layout: object = None,
-    device: object = None,
-    pin_memory: object = None,
 ) -> AtenValue:
-    import numpy as np
-
     return w.cast(w.constant(np.linspace(start, end, steps, dtype=np.float32)), dtype or "float32")
 
 
-def _to_copy(
-    w: AtenWriter,
-    self: AtenValue,
-    dtype: str | None = None,
-    layout: object = None,
-    device: object = None,
-    pin_memory: object = None,
-    non_blocking: bool = False,
-    memory_format: object = None,
-) -> AtenValue:
+def _converted(w: AtenWriter, self: AtenValue, dtype: str | None = None) -> AtenValue:
     return w.cast(self, dtype or self.dtype)
 
 
-def _to_dtype(
-    w: AtenWriter,
-    self: AtenValue,
-    dtype: str,
-    non_blocking: bool = False,
-    copy: bool = False,
-    memory_format: object = None,
-) -> AtenValue:
-    return w.cast(self, dtype)
-
-
-def _to_device(
-    w: AtenWriter,
-    self: AtenValue,
-    device: object,
-    dtype: str,
-    non_blocking: bool = False,
-    copy: bool = False,
-    memory_format: object = None,
-) -> AtenValue:
-    return w.cast(self, dtype)
-
-
-def _to_layout(
-    w: AtenWriter,
-    self: AtenValue,
-    dtype: str | None = None,
-    layout: object = None,
-    device: object = None,
-    pin_memory: object = None,
-    non_blocking: bool = False,
-    copy: bool = False,
-    memory_format: object = None,
-) -> AtenValue:
-    return w.cast(self, dtype or self.dtype)
-
-
-def _to_other(
-    w: AtenWriter,
-    self: AtenValue,
-    other: AtenValue,
-    non_blocking: bool = False,
-    copy: bool = False,
-    memory_format: object = None,
-) -> AtenValue:
-    return w.cast(self, other.dtype)
-
-
-def _type_as(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
+def _converted_like(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
     return w.cast(self, other.dtype)
 
 
 RULES: dict[str, Rule] = {
-    "_to_copy": _to_copy,
+    "_to_copy": _converted,
     "arange": _arange,
     "arange.start": _arange_start,
     "arange.start_step": _arange_step,
@@ -265,11 +169,11 @@ RULES: dict[str, Rule] = {
     "ones": _filled_with(1),
     "ones_like": _like(1),
     "scalar_tensor": _scalar_tensor,
-    "to.device": _to_device,
-    "to.dtype": _to_dtype,
-    "to.dtype_layout": _to_layout,
-    "to.other": _to_other,
-    "type_as": _type_as,
+    "to.device": _converted,
+    "to.dtype": _converted,
+    "to.dtype_layout": _converted,
+    "to.other": _converted_like,
+    "type_as": _converted_like,
     "zeros": _filled_with(0),
     "zeros_like": _like(0),
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from .....tir.sizes import AnySize, closed
 from ....ops.arithmetic import Mul
 from ....ops.movement import Concat, Transpose
@@ -11,6 +13,7 @@ from ...onnx.node import NotSupported
 from ..promotion import Number
 from ..rule import Rule
 from ..writer import AtenValue, AtenWriter, Operand
+from .views import LAST, joined, sliced
 
 
 def _embedding(
@@ -18,15 +21,11 @@ def _embedding(
     weight: AtenValue,
     indices: AtenValue,
     padding_idx: int = -1,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
 ) -> AtenValue:
     return w.spell("Gather", weight, indices, axis=0)
 
 
-def _gather(
-    w: AtenWriter, self: AtenValue, dim: int, index: AtenValue, sparse_grad: bool = False
-) -> AtenValue:
+def _gather(w: AtenWriter, self: AtenValue, dim: int, index: AtenValue) -> AtenValue:
     if not self.rank:
         return self
     return w.spell("GatherElements", w.cut(self, index.shape, dim), index, axis=self.axis(dim))
@@ -150,9 +149,6 @@ def _slice_scatter(
     step: int = 1,
 ) -> AtenValue:
     """Another tensor in place of a slice."""
-    from .views import LAST
-    from .views import RULES as views
-
     axis = self.axis(dim)
     size = self.shape[axis]
     first = 0 if start is None else start
@@ -165,12 +161,11 @@ def _slice_scatter(
         last = size + last
     last = first + src.shape[axis] if last >= size else last
     parts = [
-        views["slice.Tensor"](w, self, dim, 0, first),
+        sliced(w, self, dim, 0, first),
         w.cast(src, self.dtype),
-        views["slice.Tensor"](w, self, dim, last),
+        sliced(w, self, dim, last),
     ]
-    made: AtenValue = views["cat"](w, [x for x in parts if x.shape[axis] != 0], dim)
-    return made
+    return joined(w, [x for x in parts if x.shape[axis] != 0], dim)
 
 
 def _select_scatter(
@@ -232,8 +227,6 @@ def _one_hot(w: AtenWriter, self: AtenValue, num_classes: int = -1) -> AtenValue
 
 def _unfold(w: AtenWriter, self: AtenValue, dimension: int, size: int, step: int) -> AtenValue:
     """Windows of an axis; each becomes a last axis."""
-    import numpy as np
-
     axis = self.axis(dimension)
     count = (closed(self.shape[axis]) - size) // step + 1
     table = np.arange(count)[:, None] * step + np.arange(size)
@@ -245,8 +238,6 @@ def _unfold(w: AtenWriter, self: AtenValue, dimension: int, size: int, step: int
 def _diagonal(
     w: AtenWriter, self: AtenValue, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> AtenValue:
-    import numpy as np
-
     a, b = self.axis(dim1), self.axis(dim2)
     rest = [n for n in range(self.rank) if n not in (a, b)]
     x = w.emit(Transpose((a, b, *rest)), self)

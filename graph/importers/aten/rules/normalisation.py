@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from .....tir.sizes import AnySize
 from ....ops.arithmetic import Div, Mul
 from ....ops.functions import Sqrt
@@ -22,7 +24,6 @@ def _layer_norm(
     weight: AtenValue | None = None,
     bias: AtenValue | None = None,
     eps: float = 1e-5,
-    cudnn_enable: bool = True,
 ) -> AtenValue:
     return _normalised(w, input, normalized_shape, weight, bias, eps, 1)[0]
 
@@ -60,8 +61,6 @@ def _rms_norm(
     eps: float | None = None,
 ) -> AtenValue:
     """Without an epsilon it is the smallest step of the type above 1."""
-    import numpy as np
-
     axis = input.rank - len(normalized_shape)
     scale = weight or w.filled(normalized_shape, 1, input.dtype)
     own = float(np.finfo(input.dtype).eps) if eps is None else eps
@@ -75,7 +74,6 @@ def _group_norm(
     weight: AtenValue | None = None,
     bias: AtenValue | None = None,
     eps: float = 1e-5,
-    cudnn_enabled: bool = True,
 ) -> AtenValue:
     scale = weight or w.filled(input.shape[1:2], 1, input.dtype)
     shift = bias or w.filled(input.shape[1:2], 0, input.dtype)
@@ -92,7 +90,6 @@ def _batch_norm(
     training: bool,
     momentum: float,
     eps: float,
-    cudnn_enabled: bool = True,
 ) -> AtenValue:
     if training:
         raise NotSupported("it normalises with the statistics of each batch, as in training", _EVAL)
@@ -131,7 +128,6 @@ def _instance_norm(
     use_input_stats: bool,
     momentum: float,
     eps: float,
-    cudnn_enabled: bool,
 ) -> AtenValue:
     if not use_input_stats:
         return _batch_norm(w, input, weight, bias, running_mean, running_var, False, momentum, eps)

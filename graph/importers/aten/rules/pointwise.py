@@ -94,11 +94,25 @@ def _div(
 
 
 def _floor_divide(w: AtenWriter, self: Operand, other: Operand) -> AtenValue:
+    """As Python does: 1.0 // 0.1 is 9, since what is left is exact."""
     a, b = w.promoted(self, other)
-    if a.type.is_float:
-        return w.emit(functions.Floor(), w.emit(arithmetic.Div(), a, b))
-    left = w.spell("Mod", a, b)
-    return w.emit(arithmetic.Div(), w.emit(arithmetic.Sub(), a, left), b)
+    if not a.type.is_float:
+        whole = w.emit(arithmetic.Sub(), a, w.spell("Mod", a, b))
+        return w.emit(arithmetic.Div(), whole, b)
+    left, differ = _left_over(w, a, b)
+    quotient = w.emit(arithmetic.Div(), w.emit(arithmetic.Sub(), a, left), b)
+    below = w.emit(arithmetic.Sub(), quotient, w.full(1, a.dtype))
+    quotient = w.emit(functions.Round(), w.emit(logic.Where(), differ, below, quotient))
+    endless = w.emit(arithmetic.Div(), a, b)
+    is_zero = w.emit(logic.Equal(), b, w.full(0, b.dtype))
+    return w.emit(logic.Where(), is_zero, endless, quotient)
+
+
+def _left_over(w: AtenWriter, a: AtenValue, b: AtenValue) -> tuple[AtenValue, AtenValue]:
+    """What fmod leaves of floats, exactly, and whether it has another sign than the divisor."""
+    left, zero = w.spell("Mod", a, b, fmod=1), w.full(0, a.dtype)
+    signs = (w.emit(logic.Less(), one, zero) for one in (left, b))
+    return left, w.emit(logic.And(), w.spell("Xor", *signs), _ne(w, left, zero))
 
 
 def _trunc(w: AtenWriter, self: AtenValue) -> AtenValue:
@@ -114,8 +128,8 @@ def _remainder(w: AtenWriter, self: Operand, other: Operand) -> AtenValue:
     a, b = w.promoted(self, other)
     if not a.type.is_float:
         return w.spell("Mod", a, b)
-    whole = w.emit(functions.Floor(), w.emit(arithmetic.Div(), a, b))
-    return w.emit(arithmetic.Sub(), a, w.emit(arithmetic.Mul(), whole, b))
+    left, differ = _left_over(w, a, b)
+    return w.emit(logic.Where(), differ, w.emit(arithmetic.Add(), left, b), left)
 
 
 def _fmod(w: AtenWriter, self: Operand, other: Operand) -> AtenValue:
@@ -161,7 +175,7 @@ def _log1p(w: AtenWriter, self: AtenValue) -> AtenValue:
     rest = w.emit(arithmetic.Sub(), u, one)
     scaled = w.emit(arithmetic.Div(), w.emit(arithmetic.Mul(), w.emit(functions.Log(), u), x), rest)
     same = w.emit(logic.Equal(), rest, w.full(0, x.dtype))
-    endless = w.emit(logic.IsInf(), x)
+    endless = w.emit(logic.IsInf(negative=False), x)
     kept = w.emit(logic.Or(), same, endless)
     return w.emit(logic.Where(), kept, x, scaled)
 
@@ -281,7 +295,11 @@ def _nan_to_num(
 
 
 def _sign(w: AtenWriter, self: AtenValue) -> AtenValue:
-    return self if self.dtype == "bool" else w.emit(functions.Sign(), self)
+    """0 of what is no number."""
+    if not self.type.is_float:
+        return self if self.dtype == "bool" else w.emit(functions.Sign(), self)
+    zero, is_none = w.full(0, self.dtype), w.emit(logic.IsNaN(), self)
+    return w.emit(logic.Where(), is_none, zero, w.emit(functions.Sign(), self))
 
 
 def _atan2(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
@@ -326,7 +344,7 @@ def _fill(w: AtenWriter, self: AtenValue, value: Operand) -> AtenValue:
     return w.filled(self.shape, value, self.dtype)
 
 
-def _copy(w: AtenWriter, self: AtenValue, src: AtenValue, non_blocking: bool = False) -> AtenValue:
+def _copy(w: AtenWriter, self: AtenValue, src: AtenValue) -> AtenValue:
     return w.expand(w.cast(src, self.dtype), self.shape)
 
 

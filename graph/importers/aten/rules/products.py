@@ -11,6 +11,7 @@ from ....ops.logic import IsNaN, Where
 from ....ops.matmul import MatMul
 from ....ops.movement import Transpose
 from ....ops.softmax import Softmax
+from ...onnx.node import NotSupported
 from ..promotion import Number
 from ..rule import Rule
 from ..writer import AtenValue, AtenWriter
@@ -67,9 +68,7 @@ def _scaled(w: AtenWriter, x: AtenValue, factor: Number) -> AtenValue:
     return x if factor == 1 else w.emit(Mul(), x, w.full(factor, x.dtype))
 
 
-def _einsum(
-    w: AtenWriter, equation: str, tensors: Sequence[AtenValue], path: object = None
-) -> AtenValue:
+def _einsum(w: AtenWriter, equation: str, tensors: Sequence[AtenValue]) -> AtenValue:
     return w.spell("Einsum", *tensors, equation=equation)
 
 
@@ -85,6 +84,8 @@ def _attention(
     enable_gqa: bool = False,
 ) -> AtenValue:
     """Spelled out, so that a pass that recognises attention takes its heads, too."""
+    if dropout_p > 0:
+        raise NotSupported("it drops weights as in training", "model.eval() before the export.")
     factor = 1 / math.sqrt(closed(query.shape[-1])) if scale is None else scale
     if enable_gqa:
         key, value = (_for_heads(w, x, query) for x in (key, value))

@@ -13,6 +13,7 @@ from ...onnx.node import NotSupported
 from ..promotion import Number, as_float, kind_of
 from ..rule import Rule
 from ..writer import AtenValue, AtenWriter
+from .views import joined, sliced
 
 Dims = Sequence[int] | int | None
 
@@ -258,17 +259,14 @@ def _diff(
     append: AtenValue | None = None,
 ) -> AtenValue:
     """The difference of neighbours, n times; of truth values whether they differ."""
-    from .pointwise import RULES as pointwise
-    from .views import RULES as views
-
     parts = [one for one in (prepend, self, append) if one is not None]
-    x = views["cat"](w, parts, dim) if len(parts) > 1 else self
+    x = joined(w, parts, dim) if len(parts) > 1 else self
     for _ in range(n):
         size = x.shape[x.axis(dim)]
-        high = views["slice.Tensor"](w, x, dim, 1)
-        low = views["slice.Tensor"](w, x, dim, 0, size - 1)
+        high = sliced(w, x, dim, 1)
+        low = sliced(w, x, dim, 0, size - 1)
         differs = kind_of(x.dtype) == 0
-        x = pointwise["logical_xor" if differs else "sub.Tensor"](w, high, low)
+        x = w.spell("Xor", high, low) if differs else w.emit(Sub(), high, low)
     return x
 
 
@@ -294,9 +292,7 @@ def _cosine(
     return _sum(w, w.emit(Mul(), a, b), dim)
 
 
-def _distances(
-    w: AtenWriter, x1: AtenValue, x2: AtenValue, p: Number, compute_mode: int | None
-) -> AtenValue:
+def _distances(w: AtenWriter, x1: AtenValue, x2: AtenValue, p: Number) -> AtenValue:
     """Between all rows of two matrices."""
     rows = w.reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1]))
     columns = w.reshape(x2, (*x2.shape[:-2], 1, *x2.shape[-2:]))

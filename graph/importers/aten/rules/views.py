@@ -18,10 +18,6 @@ def _same(w: AtenWriter, self: AtenValue) -> AtenValue:
     return self
 
 
-def _clone(w: AtenWriter, self: AtenValue, memory_format: int | None = None) -> AtenValue:
-    return self
-
-
 def _dropout(w: AtenWriter, input: AtenValue, p: float, train: bool) -> AtenValue:
     if train and p > 0:
         raise NotSupported("it drops elements as in training", "model.eval() before the export.")
@@ -92,9 +88,7 @@ def _movedim(
     return permuted(w, self, [places[n] if n in places else next(rest) for n in range(self.rank)])
 
 
-def _expand(
-    w: AtenWriter, self: AtenValue, size: Sequence[AnySize], implicit: bool = False
-) -> AtenValue:
+def _expand(w: AtenWriter, self: AtenValue, size: Sequence[AnySize]) -> AtenValue:
     before = (*(1,) * (len(size) - self.rank), *self.shape)
     shape = [own if new == -1 else new for own, new in zip(before, size, strict=True)]
     return w.expand(self, shape)
@@ -243,27 +237,6 @@ def _pixel_unshuffle(w: AtenWriter, self: AtenValue, downscale_factor: int) -> A
     return w.reshape(moved, (*batch, c * f * f, quotient(h, f), quotient(width, f)))
 
 
-def _as_strided(
-    w: AtenWriter,
-    self: AtenValue,
-    size: Sequence[AnySize],
-    stride: Sequence[AnySize],
-    storage_offset: AnySize | None = None,
-) -> AtenValue:
-    """Where it says again how the tensor already lies, or names its axes anew."""
-    dense, step = list[AnySize](), cast(AnySize, 1)
-    for extent in reversed(size):
-        dense.insert(0, step)
-        step = step * extent
-    fits = all(a == b or n == 1 for a, b, n in zip(stride, dense, size, strict=True))
-    if fits and not storage_offset and step == product_of(self.shape):
-        return w.reshape(self, size)
-    raise NotSupported(
-        f"it reads memory by strides {list(map(str, stride))}",
-        "torch.export.export(...) before run_decompositions() says what was meant.",
-    )
-
-
 def _constant_pad(
     w: AtenWriter, self: AtenValue, pad: Sequence[AnySize], value: float = 0
 ) -> AtenValue:
@@ -320,12 +293,11 @@ def _of_mode(mode: str) -> Rule:
 RULES: dict[str, Rule] = {
     "_unsafe_view": _view,
     "alias": _same,
-    "as_strided": _as_strided,
     "cat": joined,
     "chunk": _chunk,
-    "clone": _clone,
+    "clone": _same,
     "constant_pad_nd": _constant_pad,
-    "contiguous": _clone,
+    "contiguous": _same,
     "detach": _same,
     "dropout": _dropout,
     "dropout_": _dropout_of,

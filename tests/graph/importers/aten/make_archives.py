@@ -85,6 +85,15 @@ class _WritesView(nn.Module):
         return y, z
 
 
+class _WritesDropped(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """As two tensors, where no element is dropped: what they share, no schema says."""
+        y = torch.relu(x)
+        z = nn.functional.dropout(y, 0.5, training=False)
+        z.add_(1)
+        return y, z
+
+
 class _WritesInput(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Its input, changed."""
@@ -129,6 +138,7 @@ def write_models() -> None:
     np.savez_compressed(HERE / "models" / "small.npz", **arrays)
     x = (numbers(3, 3),)
     _saved("counts", _Counts(), x)
+    _saved("writes_dropped", _WritesDropped(), x)
     _saved("writes_view", _WritesView(), x)
     _saved("writes_input", _WritesInput(), x)
     _saved("unknown", _Sorts(), x)

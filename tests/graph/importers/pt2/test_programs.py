@@ -69,7 +69,9 @@ def test_who_saves_another_model_under_the_name_changes_nothing(tmp_path: Path) 
     assert not words.flags.writeable
 
 
-@pytest.mark.parametrize("name", ["counts", "writes_input", "writes_view", "unknown"])
+@pytest.mark.parametrize(
+    "name", ["counts", "writes_dropped", "writes_input", "writes_view", "unknown"]
+)
 def test_refusals(name: str, golden: Golden) -> None:
     with pytest.raises(UnsupportedOperator) as caught:
         tw.compile(MODELS / f"{name}.pt2")

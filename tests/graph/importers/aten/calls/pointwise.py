@@ -18,6 +18,8 @@ GIVEN: Given = {
     "c": whole(3, low=0, high=2, seed=1).bool(),
     "s": torch.tensor([float("nan"), float("inf"), float("-inf"), -0.5, 0.0, 2.5]),
     "z": torch.tensor(3),
+    "p": torch.tensor([1.0, -1.0, 7.5, -7.5, 0.3, -1.0, 2.0]),
+    "d": torch.tensor([0.1, 0.1, -2.5, 0.7, -0.1, float("inf"), 0.0]),
 }
 
 _REAL = [
@@ -82,7 +84,9 @@ def _unary(name: str, key: str) -> Callable[[Given], object]:
 _EACH: Calls = [_unary(name, "u") for name in _REAL]
 _EACH += [_unary(name, "i") for name in ("exp", "sin", "tanh", "abs", "neg", "floor", "sign")]
 _EACH += [_unary(name, "x") for name in _OF_X]
-_EACH += [_unary(name, "s") for name in ("isnan", "isinf", "isfinite", "nan_to_num", "relu")]
+_EACH += [_unary(name, "s") for name in ("isnan", "isinf", "isfinite", "nan_to_num")]
+_EACH += [_unary(name, "s") for name in (*_OF_X, *_MORE) if name not in ("glu", "gelu")]
+_EACH += [_unary(name, "s") for name in ("exp", "expm1", "log1p", "sigmoid", "tanh", "rsqrt")]
 for name in _COMPARED:
     op = getattr(aten, name)
     _EACH += [
@@ -159,6 +163,13 @@ CALLS: Calls = [
     lambda g: aten.mul.Tensor(g["b"], g["c"]),
     lambda g: aten.mul.Scalar(g["i"], 2.5),
     lambda g: aten.nan_to_num.default(g["s"], 1.0, 5.0, -5.0),
+    lambda g: aten.maximum.default(g["s"], g["s"] * 0),
+    lambda g: aten.minimum.default(g["s"], g["d"][:6]),
+    lambda g: aten.clamp.default(g["s"], -1, 2),
+    lambda g: aten.div.Tensor_mode(g["p"], g["d"], rounding_mode="floor"),
+    lambda g: aten.floor_divide.default(g["p"], g["d"]),
+    lambda g: aten.remainder.Tensor(g["p"], g["d"]),
+    lambda g: aten.fmod.Tensor(g["p"], g["d"]),
     lambda g: aten.pow.Scalar(2, g["x"]),
     lambda g: aten.pow.Tensor_Scalar(g["x"], 2),
     lambda g: aten.pow.Tensor_Scalar(g["u"], 0.5),

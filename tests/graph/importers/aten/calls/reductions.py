@@ -11,6 +11,7 @@ GIVEN: Given = {
     "i": whole(2, 3),
     "b": whole(2, 3, low=0, high=2).bool(),
     "s": torch.tensor(2.0),
+    "n": torch.tensor([[1.0, float("nan"), 3.0], [float("-inf"), float("inf"), 0.0]]),
 }
 
 _EACH: Calls = []
@@ -42,6 +43,9 @@ for name in ("max", "min"):
     ]
 CALLS: Calls = [
     *_EACH,
+    lambda g: aten.amax.default(g["n"], [1]),
+    lambda g: aten.argmax.default(g["n"], 1),
+    lambda g: aten.softmax.int(g["n"], 1),
     lambda g: aten._log_softmax.default(g["x"], 1, False),
     lambda g: aten._softmax.default(g["x"], -1, False),
     lambda g: aten.cumprod.default(g["x"], 1),
