@@ -64,15 +64,19 @@ def described_by(documentation: str | None) -> str:
 
 
 def add_model(
-    parser: argparse.ArgumentParser, *, optional: bool = False, engines: bool = False
+    parser: argparse.ArgumentParser,
+    *,
+    optional: bool = False,
+    archives: bool = True,
+    engines: bool = False,
 ) -> None:
-    """Add MODEL and the options of compilation. engines: it may be an engine as well."""
+    """Add MODEL and the options of compilation. archives, engines: it may be one as well."""
+    kinds = "an ONNX model" + (", or an archive of torch.export (.pt2)" if archives else "")
     parser.add_argument(
         "model",
         metavar="MODEL",
         nargs="?" if optional else None,
-        help="an ONNX model, or an archive of torch.export (.pt2)"
-        + ("; or an engine (.twe)" if optional or engines else ""),
+        help=kinds + ("; or an engine (.twe)" if optional or engines else ""),
     )
     add_compilation(parser)
 

@@ -50,7 +50,7 @@ def add_parser(verbs: Verbs) -> None:
         _EXAMPLES,
         "MODEL --against PEER,...",
     )
-    add_model(parser)
+    add_model(parser, archives=False)
     add_schedules(parser)
     parser.add_argument(
         "--against",
@@ -90,7 +90,8 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile, check and time; fail before compiling where a peer is missing."""
-    from .compare.comparison import Tolerance  # start-up
+    from ..graph.given_model import is_archive  # start-up
+    from .compare.comparison import Tolerance
     from .compare.peers import choose_peers
     from .compare.text import BenchReport
     from .conditions import conditions
@@ -102,6 +103,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"bench: '{arguments.model}' is an engine; expected a model, which peers run too.",
             code="cli-bench-engine",
+        )
+    if is_archive(arguments.model):
+        raise UsageError(
+            f"bench: '{arguments.model}' is an archive of torch.export, which no peer here runs; "
+            "expected an ONNX model.",
+            code="cli-bench-archive",
+            hints=("`tilewright run` times it alone.",),
         )
     engine = engine_of(arguments)
     tolerance = Tolerance(arguments.atol, arguments.rtol, engine.parts.report.tolerance)

@@ -115,6 +115,14 @@ def test_an_engine_is_refused_because_peers_cannot_run_it(
         "UsageError: bench: 'old.twe' is an engine; expected a model, which peers run too. "
         "[cli-bench-engine]\n",
     )
+    done = tilewright("bench", "net.pt2", "--against", "fake")
+    assert (done.code, done.out, done.err) == (
+        2,
+        "",
+        "UsageError: bench: 'net.pt2' is an archive of torch.export, which no peer here runs; "
+        "expected an ONNX model. [cli-bench-archive]\n"
+        "  Hint: `tilewright run` times it alone.\n",
+    )
 
 
 @pytest.mark.parametrize(
