@@ -20,13 +20,11 @@ from ..base import (
     OperatorRole,
     ReferenceWork,
     check_arity,
-    check_float,
-    listed,
-    refuse,
     shape_of,
     tensor_type,
 )
 from .roi_align import element_at, share_of
+from .spans import channels_last, pooled_type
 
 Whole = NDArray[np.int32]
 
@@ -85,19 +83,10 @@ class AdaptiveRoiAlign(Operator):
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 7, 7)
-        x, regions, images, top, high, left, wide = types
-        check_float(self, types[:2])
+        _, regions, images, *spans = types
         count = regions.shape[:1]
-        fitting = x.rank == 4 and regions.shape == (*count, 4) and top == high and left == wide
-        fitting = fitting and top.dtype == left.dtype == "int32" and top.rank == left.rank == 2
-        fitting = fitting and images == TensorType("int64", count)
-        if not fitting or (top.shape[:1], left.shape[:1]) != (count, count):
-            problem = f"expected images, regions and points of them, got {listed(types)}"
-            refuse(self, problem, code="adaptive-shape")
-        result = TensorType(x.dtype, (*count, x.shape[1], top.shape[1], left.shape[1]))
-        if 0 in (x.shape[0], closed(x.shape[2]), closed(x.shape[3])) and result.elements != 0:
-            refuse(self, f"{x} has no elements to pool", code="adaptive-empty")
-        return (result,)
+        fits = regions.shape == (*count, 4) and images == TensorType("int64", count)
+        return (pooled_type(self, types, spans, fits=fits),)
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         (result,), base = self.infer(types), Operator.work(self, types)
@@ -158,11 +147,7 @@ class AdaptiveRoiAlign(Operator):
             lambda r: te.checked(images[r], many, what="image of a region"),
             name=f"{name}_image",
         )
-        pixels = te.compute(
-            (many, height, width, channels),
-            lambda n, h, w, c: x[n, c, h, w],
-            name=f"{name}_pixels",
-        )
+        pixels = channels_last(x, f"{name}_pixels")
         i = te.reduce_axis(axis_of(self.down), name="i")
         j = te.reduce_axis(axis_of(self.right), name="j")
 

@@ -19,12 +19,10 @@ from ..base import (
     OperatorRole,
     ReferenceWork,
     check_arity,
-    check_float,
-    listed,
-    refuse,
     shape_of,
     tensor_type,
 )
+from .spans import channels_last, pooled_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +47,8 @@ class MaxRoiPool(Operator):
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 6, 6)
-        x, regions, top, high, left, wide = types
-        check_float(self, types[:2])
-        count = regions.shape[:1]
-        fitting = x.rank == 4 and regions.rank == 2 and top == high and left == wide
-        fitting = fitting and top.dtype == left.dtype == "int32" and top.rank == left.rank == 2
-        if not fitting or (top.shape[:1], left.shape[:1]) != (count, count):
-            problem = f"expected images, regions and parts of them, got {listed(types)}"
-            refuse(self, problem, code="roi-pool-shape")
-        result = TensorType(x.dtype, (*count, x.shape[1], top.shape[1], left.shape[1]))
-        if 0 in (x.shape[0], closed(x.shape[2]), closed(x.shape[3])) and result.elements != 0:
-            refuse(self, f"{x} has no elements to pool", code="roi-pool-empty")
-        return (result,)
+        _, regions, *spans = types
+        return (pooled_type(self, types, spans, fits=regions.rank == 2),)
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         (result,), base = self.infer(types), Operator.work(self, types)
@@ -96,11 +84,7 @@ class MaxRoiPool(Operator):
             lambda r: te.checked(te.cast(regions[r, 0], "int64"), images, what="image of a region"),
             name=f"{name}_image",
         )
-        pixels = te.compute(
-            (images, height, width, channels),
-            lambda n, h, w, c: x[n, c, h, w],
-            name=f"{name}_pixels",
-        )
+        pixels = channels_last(x, f"{name}_pixels")
         i, j = (
             te.reduce_axis(axis_of(self.down), name="i"),
             te.reduce_axis(axis_of(self.right), name="j"),

@@ -8,6 +8,7 @@ has serves all of them, and data decide how long it is.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,10 +16,19 @@ import numpy as np
 
 from ....tir.expr import Expr
 from ....tir.reference.arithmetic import convert_array
+from ....tir.sizes import closed
 from ....tir.te import te
 from ....tir.te.te import Tensor
 from ...types import Array, Floats, TensorType
-from ..base import Operator, OperatorRole, check_arity, check_float, refuse, shape_of
+from ..base import (
+    Operator,
+    OperatorRole,
+    check_arity,
+    check_float,
+    listed,
+    refuse,
+    shape_of,
+)
 
 _SIDES = 4
 _FAR = 1 << 30  # beyond every size of an image, and exact as a float
@@ -174,6 +184,36 @@ class RoiPoints(_RoiSpans):
         some = many > 0
         begin, end = (np.where(some, np.clip(n, 0, many), kind(0)) for n in (ahead, behind))
         return cast(Floats, begin), cast(Floats, end)
+
+
+def pooled_type(
+    operator: Operator, types: Sequence[TensorType], spans: Sequence[TensorType], *, fits: bool
+) -> TensorType:
+    """The type of what the parts of regions give: the first two types are of images and regions.
+
+    spans: where the parts of each region begin along y and how many they take, and along x; fits:
+    what else must be so.
+    """
+    x, regions = types[:2]
+    top, high, left, wide = spans
+    check_float(operator, (x, regions))
+    count = regions.shape[:1]
+    fits = fits and x.rank == 4 and top == high and left == wide
+    fits = fits and top.dtype == left.dtype == "int32" and top.rank == left.rank == 2
+    if not fits or (top.shape[:1], left.shape[:1]) != (count, count):
+        problem = f"expected images, regions and parts of them, got {listed(tuple(types))}"
+        refuse(operator, problem, code="roi-parts")
+    result = TensorType(x.dtype, (*count, x.shape[1], top.shape[1], left.shape[1]))
+    if 0 in (x.shape[0], closed(x.shape[2]), closed(x.shape[3])) and result.elements != 0:
+        refuse(operator, f"{x} has no elements to pool", code="roi-empty")
+    return result
+
+
+def channels_last(x: Tensor, name: str) -> Tensor:
+    """Images with the channels last, so that lanes are elements of one place."""
+    many, channels, height, width = shape_of(x)
+    shape = (many, height, width, channels)
+    return te.compute(shape, lambda n, h, w, c: x[n, c, h, w], name=name)
 
 
 def _nearest(x: Expr) -> Expr:

@@ -28,8 +28,7 @@ from tilewright.tir.te import te
 
 # what an operator says that needs a number where a run decides
 REFUSED = {
-    "adaptive-shape",
-    "roi-pool-shape",
+    "roi-parts",
     "roi-spans",
     "batch-norm-channels",
     "boxes-shape",

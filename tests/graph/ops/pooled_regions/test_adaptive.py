@@ -77,15 +77,14 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ModelError) as caught:
         AdaptiveRoiAlign(2, 2).infer((*TYPES[:2], TensorType("int32", (3,)), *TYPES[3:]))
     assert str(caught.value) == (
-        "ModelError: AdaptiveRoiAlign: expected images, regions and points of them, got "
+        "ModelError: AdaptiveRoiAlign: expected images, regions and parts of them, got "
         "float32[1, 2, 4, 4], float32[3, 4], int32[3], int32[3, 2], int32[3, 2], int32[3, 2], "
-        "int32[3, 2]. [adaptive-shape]"
+        "int32[3, 2]. [roi-parts]"
     )
     with pytest.raises(ModelError) as caught:
         AdaptiveRoiAlign(2, 2).infer((TensorType("float32", (1, 2, 0, 4)), *TYPES[1:]))
     assert str(caught.value) == (
-        "ModelError: AdaptiveRoiAlign: float32[1, 2, 0, 4] has no elements to pool. "
-        "[adaptive-empty]"
+        "ModelError: AdaptiveRoiAlign: float32[1, 2, 0, 4] has no elements to pool. [roi-empty]"
     )
     with pytest.raises(ModelError) as caught:
         RoiBins(2, 4, 1.0, True).infer((TensorType("float32", (3, 3)),))

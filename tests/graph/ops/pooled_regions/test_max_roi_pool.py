@@ -70,12 +70,12 @@ def test_what_does_not_fit_is_refused(node_model: NodeModel) -> None:
     assert str(caught.value) == (
         "ModelError: MaxRoiPool: expected images, regions and parts of them, got "
         "float32[1, 2, 4, 4], float32[3, 5], int32[3, 2], int32[3, 2], int32[3, 2], int32[3, 1]. "
-        "[roi-pool-shape]"
+        "[roi-parts]"
     )
     with pytest.raises(ModelError) as caught:
         MaxRoiPool(2, 2).infer((TensorType("float32", (1, 2, 0, 4)), regions, *spans))
     assert str(caught.value) == (
-        "ModelError: MaxRoiPool: float32[1, 2, 0, 4] has no elements to pool. [roi-pool-empty]"
+        "ModelError: MaxRoiPool: float32[1, 2, 0, 4] has no elements to pool. [roi-empty]"
     )
     image, boxes = np.zeros((1, 1, 4, 4), np.float32), np.zeros((2, 4), np.float32)
     with pytest.raises(ModelError) as caught:
