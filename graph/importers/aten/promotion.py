@@ -60,15 +60,8 @@ def promoted_type(types: Sequence[TensorType], numbers: Iterable[object] = ()) -
     for names in groups:
         if names:
             own = reduce(joined, names)
-            if not found:
-                found = own
-            elif kind_of(own) > kind_of(found):
-                found = own if groups[2] is not names else _default(own)
+            found = own if not found or kind_of(own) > kind_of(found) else found
     return found
-
-
-def _default(name: str) -> str:
-    return (name, DEFAULT_INTEGER, DEFAULT_FLOAT)[kind_of(name)]
 
 
 def as_float(name: str) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import random
+import tracemalloc
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -195,12 +196,18 @@ def test_weights_are_counted_before_they_are_copied() -> None:
     data = _edited(
         WEIGHTS,
         lambda c: _weight(c)["tensor_meta"].update(
-            sizes=[{"as_int": 1 << 20}, {"as_int": 1 << 10}],
+            sizes=[{"as_int": 1 << 16}, {"as_int": 1 << 10}],
             strides=[{"as_int": 0}, {"as_int": 0}],
         ),
     )
-    with pytest.raises(ModelError) as caught:
-        import_pt2(data, limits=ImportLimits(value_bytes=1 << 33, constant_bytes=1 << 30))
+    limits = ImportLimits(value_bytes=1 << 33, constant_bytes=1 << 27)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelError) as caught:
+            import_pt2(data, limits=limits)
+        assert tracemalloc.get_traced_memory()[1] < limits.constant_bytes
+    finally:
+        tracemalloc.stop()
     assert caught.value.code == "model-constant-bytes"
 
 

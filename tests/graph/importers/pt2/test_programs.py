@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import json
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +18,7 @@ from tilewright.graph.errors import ModelError, UnsupportedOperator
 from tilewright.graph.importers.pt2.importer import import_pt2
 from tilewright.graph.ops.attention import Attention
 from tilewright.graph.passes.pipeline import optimise
+from tilewright.graph.reference.reference import evaluate
 
 Golden = Callable[[str, str], None]
 MODELS = Path(__file__).parents[1] / "aten" / "models"
@@ -82,6 +86,29 @@ def test_sizes_outside_of_what_was_exported(golden: Golden) -> None:
     with pytest.raises(ModelError) as caught:
         import_pt2(MODELS / "small.pt2", shapes={"tokens": (1, (1, 8, 64))})
     golden("errors/pt2_range.txt", str(caught.value))
+
+
+def test_a_name_that_was_written_to_is_the_new_value() -> None:
+    """torch 2.13 reads what the operator gave; another exporter may read what it wrote to."""
+    path = MODELS.parent / "views.pt2"
+    made = io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(made, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name.endswith("models/model.json"):
+                program = json.loads(data)
+                written, reader = program["graph_module"]["graph"]["nodes"][1:3]
+                target = written["inputs"][0]["arg"]["as_tensor"]["name"]
+                assert reader["inputs"][0]["arg"]["as_tensor"]["name"] == written["name"]
+                reader["inputs"][0]["arg"]["as_tensor"]["name"] = target
+                data = json.dumps(program).encode()
+            new.writestr(name, data)
+    graph = import_pt2(made.getvalue())
+    with np.load(path.with_suffix(".npz")) as arrays:
+        given = {name: arrays[f"in{n}"] for n, name in enumerate(graph.inputs)}
+        expected = arrays["out000"]
+    found = evaluate(graph, given)
+    np.testing.assert_allclose(found[graph.outputs[0]], expected)
 
 
 class _Exported:

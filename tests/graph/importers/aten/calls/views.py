@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from .given import Calls, Given, aten, numbers, whole
 
@@ -14,7 +15,17 @@ GIVEN: Given = {
     "v": numbers(5, seed=3),
 }
 
+
+def _written(g: Given) -> Tensor:
+    """A tensor that is written to, read by its own name behind it."""
+    made: Tensor = aten.relu.default(g["x"])
+    aten.add_.Tensor(made, 1.0)
+    doubled: Tensor = aten.mul.Tensor(made, 2.0)
+    return doubled
+
+
 CALLS: Calls = [
+    _written,
     lambda g: aten._unsafe_view.default(g["x"], [6, 4]),
     lambda g: aten.alias.default(g["x"]),
     lambda g: aten.cat.default([g["x"], g["x"]], 1),
