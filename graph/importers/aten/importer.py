@@ -24,7 +24,7 @@ from ...types import Shape, SymbolicSize, type_of
 from ..given import given_constants
 from ..limits import ImportLimits, UnsupportedType, checked_type
 from ..onnx.graph_reader import TITLE, GraphReader
-from ..onnx.node import SPELLED, LostRegion, NotSupported
+from ..onnx.node import LostRegion, NotSupported
 from ..onnx.tensors import TensorReader
 from ..symbols import Declared, Shapes, TensorShapes, resolve
 from .aliases import Aliases, WrittenView
@@ -89,7 +89,7 @@ class _Importer:
         self.tensors = TensorReader(None, self.limits)
         self.builder = GraphBuilder(self.program.name[:TITLE] or "model")
         reserved = frozenset((*self.program.inputs, *self.program.outputs))
-        self.reader: GraphReader = started_reader(SPELLED, self.tensors, self.builder, reserved)
+        self.reader: GraphReader = started_reader(self.tensors, self.builder, reserved)
         self.aliases = Aliases()
 
     def run(self, shapes: Shapes | None, constants: Mapping[str, object] | None) -> Graph:

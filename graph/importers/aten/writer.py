@@ -17,7 +17,7 @@ from ...ops.functions import Cast
 from ...ops.movement import Reshape
 from ...types import Array, Constant, Shape, Splat, TensorType, array_of, numpy_type
 from ..onnx.graph_reader import GraphReader, ModelReading
-from ..onnx.node import Attribute, NodeReader
+from ..onnx.node import SPELLED, Attribute, NodeReader
 from ..onnx.tensors import TensorReader
 from .promotion import Number, number_type, promoted_type
 
@@ -161,10 +161,10 @@ class AtenWriter:
 
 
 def started_reader(
-    opset: int, tensors: TensorReader, builder: GraphBuilder, reserved: frozenset[str]
+    tensors: TensorReader, builder: GraphBuilder, reserved: frozenset[str]
 ) -> GraphReader:
     """What reads spelled nodes into a builder. reserved: names that must stay free."""
-    model = ModelReading({"ai.onnx": opset}, tensors, {}, {})
+    model = ModelReading({"ai.onnx": SPELLED}, tensors, {}, {})
     reader = GraphReader(GraphProto(), model, builder)
     builder.reserved = reserved
     return reader
