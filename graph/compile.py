@@ -23,6 +23,7 @@ from ..tir.text.size import bytes_text
 from .assumed_sizes import telling_assumed
 from .engine_cache import constants_digest, engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
+from .importers.jaxpr.traced import traced
 from .importers.pt2.exported import archived
 from .options import BuildOptions, Shapes, Verify, check_options
 from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
@@ -42,6 +43,7 @@ def compile(
     model: object,
     target: Target | str | None = None,
     *,
+    args: tuple[object, ...] | None = None,
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     specialise: Sequence[NamedSizes] | int = (),
@@ -64,7 +66,10 @@ def compile(
     here, "cuda:sm_90a" or "c:avx512", gets an engine to be looked at, saved, a GPU's emulated.
 
     model: the path or the bytes of an ONNX file or of an archive of torch.export, a ModelProto, an
-    ExportedProgram, or a Graph; what it has in float16 is stored so and computed in float32.
+    ExportedProgram, a Graph, or a function of JAX; what it has in float16 is stored so and computed
+    in float32. args: what a function of JAX takes, arrays or `jax.ShapeDtypeStruct`s, in any
+    pytrees: each array in them is an input, "params['w']"; weights are what it closed over, as in
+    `partial(model.apply, params)`.
     shapes: sizes that it leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1},
     {"batch": (1, 8, 64)} for the least, the usual and the largest of a run; bounds of others are
     assumed, and `explain` says which. Of an input that is a sequence, the shape of each tensor:
@@ -93,7 +98,8 @@ def compile(
         shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
     )
     options = replace(options, constants=constants)
-    job = _Job(archived(model), resolve_target(target), options, cache, progress or _silent)
+    model = archived(traced(model, args))
+    job = _Job(model, resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
     if max_bytes is not None:
         _check_memory(engine, job.target, max_bytes, max_contexts or 1)

@@ -33,6 +33,7 @@ from ..runtime.toolchain.cache import cache_key, user_cache
 from ..runtime.version import tool_version
 from ..tir.dtype import NAMES
 from ..tir.target.target import Target
+from .importers.jaxpr.program import JaxProgram
 from .options import LARGEST_MODEL
 
 ENGINES, MODELS = "engines", "models"  # kinds of entries
@@ -46,8 +47,10 @@ _ELSEWHERE = (
 def model_digest(model: object) -> str | None:
     """What identifies the contents of a model; None for one whose engine cannot be kept.
 
-    model: a path, the bytes of a file, or a message of protobuf.
+    model: a path, the bytes of a file, a program of JAX, or a message of protobuf.
     """
+    if isinstance(model, JaxProgram):
+        return model.digest()
     if isinstance(model, bytes):
         return _digest([model], lambda: model)
     if isinstance(model, str | os.PathLike):

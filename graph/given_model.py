@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from onnx import ModelProto
 
 from .errors import ModelError
+from .importers.jaxpr.importer import import_jaxpr
+from .importers.jaxpr.program import JaxProgram
 from .importers.onnx.importer import import_onnx
 from .importers.pt2.exported import archived
 from .importers.pt2.importer import import_pt2
@@ -20,7 +22,8 @@ _ZIP = b"PK\x03\x04"  # what an archive begins with, and no message of protobuf 
 def imported_graph(
     model: object, shapes: Shapes | None, constants: Mapping[str, object] | None
 ) -> Graph:
-    """The Graph of a model: a path, bytes, a ModelProto, an ExportedProgram, or a Graph itself.
+    """The Graph of a model: a path, bytes, a ModelProto, an ExportedProgram, a JaxProgram, or a
+    Graph itself.
 
     Raises: ModelError.
     """
@@ -32,6 +35,8 @@ def imported_graph(
                 code="constants-graph",
             )
         return model
+    if isinstance(model, JaxProgram):
+        return import_jaxpr(model, shapes=shapes, constants=constants)
     model = archived(model)
     if isinstance(model, str | os.PathLike | bytes) and is_archive(model):
         return import_pt2(model, shapes=shapes, constants=constants)
@@ -41,7 +46,10 @@ def imported_graph(
         f"compile: the model is a {type(model).__name__}; expected the path or the bytes of an "
         "ONNX file or of an archive of torch.export, or a ModelProto.",
         code="compile-model",
-        hints=("torch.export.save(torch.export.export(module, inputs), 'model.pt2') writes one.",),
+        hints=(
+            "torch.export.save(torch.export.export(module, inputs), 'model.pt2') writes one.",
+            "a function of JAX is compiled with args=(...), arrays like those that it takes.",
+        ),
     )
 
 

@@ -22,14 +22,19 @@ from .common_subexpressions import CommonSubexpressions
 from .constant_folding import ConstantFolding
 from .control_flow import ControlFlow
 from .dead_code import DeadCode
+from .fast_norm_recognition import FastNormRecognition
 from .gelu_recognition import GeluRecognition
 from .head_merging import HeadMerging
 from .identity_removal import IdentityRemoval
+from .kept_axes import KeptAxes
 from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
+from .mean_recognition import MeanRecognition
 from .pad_folding import PadFolding
+from .product_turning import ProductTurning
 from .reshape_motion import ReshapeMotion
 from .shared_heads import SharedHeads
+from .softmax_recognition import SoftmaxRecognition
 
 Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
 
@@ -62,8 +67,16 @@ PIPELINE: tuple[GraphPass, ...] = (
     # equal weights and shared subtrees, before the layout pass permutes each of them
     CommonSubexpressions(),
     # equal parts are one node; before the layout pass may put moves between them
+    KeptAxes(),
+    # reductions keep their axes now, as patterns have them
+    MeanRecognition(),
+    SoftmaxRecognition(),
     LayerNormRecognition(),
+    # after what keeps rounding
+    FastNormRecognition(),
     GeluRecognition(),
+    # products whose rows are those of the result, as an attention has them
+    ProductTurning(),
     # likewise: the moves of heads that it leaves out are those of the model
     AttentionRecognition(),
     # needs Attention; before DeadCode, which takes the copies of keys and values

@@ -1,0 +1,57 @@
+"""What a rule of a primitive is: a function whose parameters, behind the writer, are the operands
+and, by name, the parameters of the equation, but for those that change no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Rule = Callable[..., Any]  # gives a tensor, or several in a list
+# parameters that say where arrays lie, how a gradient or a batch is computed, how exact a product
+# of float32 may be (here it is exact to rounding), or what the library calls something
+NO_VALUES = frozenset(
+    {
+        "accuracy",
+        "backend",
+        "bwd",
+        "call",
+        "compiler_options_kvs",
+        "concrete_mesh",
+        "copy_semantics",
+        "ctx_mesh",
+        "debug_info",
+        "devices",
+        "differentiated",
+        "donated_invars",
+        "dst_sharding",
+        "fwd",
+        "fwd_jaxpr_thunk",
+        "in_layouts",
+        "in_shardings",
+        "indices_are_sorted",
+        "inline",
+        "is_stable",
+        "jvp_jaxpr_fun",
+        "keep_unused",
+        "layout",
+        "linear",
+        "mesh",
+        "name",
+        "out_layouts",
+        "out_sharding",
+        "out_shardings",
+        "out_trees",
+        "policy",
+        "precision",
+        "prevent_cse",
+        "sharding",
+        "srcs",
+        "symbolic_zeros",
+        "unconstrained_dims",
+        "unique_indices",
+        "unroll",
+        "weak_type",
+        "_split_transpose",
+    }
+)
