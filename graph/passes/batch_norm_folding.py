@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -43,7 +43,7 @@ class BatchNormFolding:
     """Fold chains of BatchNormalization, Mul and Add into one factor and one shift per channel.
 
     A chain that follows a convolution of constant weights, whose result nobody else reads, goes
-    into weights and bias; any other chain becomes one Mul and one Add. Behind a convolution there
+    into weights and bias; any other chain becomes one Mul and one Add, or one of them. Behind a convolution there
     may be a Sub, too, and Transposes, which stay. Factors are computed in float64 and rounded once.
     Requires: layout NCHW (other nodes are left alone).
     """
@@ -204,13 +204,13 @@ def _fold_into(builder: GraphBuilder, node: GraphNode, chain: tuple[ChannelAffin
     bias = builder.constant(
         builder.fresh(f"{weights}.bias"), _per_channel(shift, dtype, (len(shift),))
     )
-    moves, last = [step.node for step in chain if step.moves], chain[-1].node.outputs
-    made = node.outputs if moves else last
-    builder.add_node(GraphNode(node.op, (x, folded, bias), made, node.name))
+    moves, (last,) = [step.node for step in chain if step.moves], chain[-1].node.outputs
+    made = builder.fresh(f"{node.outputs[0]}.folded") if moves else last
+    builder.add_node(GraphNode(node.op, (x, folded, bias), (made,), node.name))
     for move in moves:
-        outputs = last if move is moves[-1] else move.outputs
-        builder.add_node(GraphNode(move.op, made, outputs, move.name))
-        made = outputs
+        output = last if move is moves[-1] else builder.fresh(f"{move.outputs[0]}.folded")
+        builder.add_node(GraphNode(move.op, (made,), (output,), move.name))
+        made = output
 
 
 def _scale_and_shift(builder: GraphBuilder, graph: Graph, chain: tuple[ChannelAffine, ...]) -> None:
@@ -221,17 +221,15 @@ def _scale_and_shift(builder: GraphBuilder, graph: Graph, chain: tuple[ChannelAf
     scaled = first.value
     if np.any(factor != 1.0):
         numbers = builder.constant(
-            builder.fresh(f"{last.outputs[0]}.factor"), _per_channel(factor, x.dtype, shape)
+            builder.fresh(f"{last.outputs[0]}.factor"), _broadcast(factor, x.dtype, shape)
         )
-        scaled = builder.add(
-            Mul(),
-            scaled,
-            numbers,
-            output=builder.fresh(f"{last.outputs[0]}.scaled"),
-            name=first.node.name,
-        )
+        alone = not np.any(shift)
+        output = last.outputs[0] if alone else builder.fresh(f"{last.outputs[0]}.scaled")
+        scaled = builder.add(Mul(), scaled, numbers, output=output, name=first.node.name)
+        if alone:
+            return
     numbers = builder.constant(
-        builder.fresh(f"{last.outputs[0]}.shift"), _per_channel(shift, x.dtype, shape)
+        builder.fresh(f"{last.outputs[0]}.shift"), _broadcast(shift, x.dtype, shape)
     )
     builder.add(Add(), scaled, numbers, output=last.outputs[0], name=last.name)
 
@@ -251,3 +249,9 @@ def _per_channel(numbers: Doubles, dtype: str, shape: tuple[int, ...]) -> Consta
     if np.all(rounded == rounded[:1]):
         return Splat(rounded[0].item(), dtype, shape)
     return owned(rounded.reshape(shape))
+
+
+def _broadcast(numbers: Doubles, dtype: str, shape: tuple[int, ...]) -> Constant:
+    """As `_per_channel`, but one number for all channels has no axes."""
+    found = _per_channel(numbers, dtype, shape)
+    return replace(found, shape=()) if isinstance(found, Splat) else found

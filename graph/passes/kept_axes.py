@@ -31,19 +31,23 @@ class KeptAxes:
         found = list(_groups(graph))
         if not found:
             return graph
-        reductions = {value for one in found for value in one.reductions}
-        same = {value: one.reshapes[value] for one in found for value in one.reshapes}
         builder = GraphBuilder.like(graph)
+        # what a value is called now that it has its axes: as the Reshape of it was, if there is one
+        named = {source: made for one in found for made, source in one.reshapes.items()}
+        for value in (value for one in found for value in one.members if value not in named):
+            named[value] = builder.fresh(f"{value}.kept")
+        named |= {made: named[source] for one in found for made, source in one.reshapes.items()}
+        dropped = {made for one in found for made in one.reshapes}
         for node in graph.nodes:
-            value = node.outputs[0]
-            if value in same:
+            (value, *_) = node.outputs
+            if value in dropped:
                 continue
-            op = node.op
-            if value in reductions:
-                assert isinstance(op, Reduction)
-                op = replace(op, keepdims=True)
-            inputs = tuple(same.get(one, one) for one in node.inputs)
-            builder.add_node(GraphNode(op, inputs, node.outputs, node.name))
+            inputs = tuple(named.get(one, one) for one in node.inputs)
+            op, outputs = node.op, node.outputs
+            if value in named:
+                op = replace(op, keepdims=True) if isinstance(op, Reduction) else op
+                outputs = (named[value],)
+            builder.add_node(GraphNode(op, inputs, outputs, node.name))
         result = builder.finish(graph.outputs)
         return rebuilt(graph, result.nodes, result.constants)
 
@@ -58,7 +62,6 @@ class _Group:
     plain: Shape
     kept: Shape
     members: set[str] = field(default_factory=set)
-    reductions: set[str] = field(default_factory=set)
     reshapes: dict[str, str] = field(default_factory=dict)
 
 
@@ -100,9 +103,7 @@ def _grown(
             return None
         group.members.add(value)
         maker = makers[value]
-        if isinstance(maker.op, Reduction):
-            group.reductions.add(value)
-        else:
+        if not isinstance(maker.op, Reduction):
             others = [one for one in maker.inputs if not _is_number(graph, one)]
             if not all(_fits(graph, makers, one, op, source, group) for one in others):
                 return None

@@ -114,8 +114,8 @@ def _norm(graph: Graph, node: GraphNode, found: PatternMatch) -> SpelledNorm:
 def _with_affine(
     graph: Graph, readers: Mapping[str, list[GraphNode]], spelled: SpelledNorm
 ) -> SpelledNorm:
-    """With a constant scale and, behind it, a bias, where these are the only readers. The bias is a
-    constant, too, or computed as the scale is.
+    """With a scale and, behind it, a bias, where these are the only readers: constants, or what is
+    the same for all rows.
     """
     if not spelled.scale:
         scaled = _behind(graph, readers, spelled, Mul)
@@ -143,10 +143,9 @@ def _behind(
     if len(readers[value]) != 1 or value in graph.outputs:
         return None
     (node,) = readers[value]
+    source, axis = spelled.source, spelled.axis
     others = [v for v in node.inputs if v in graph.constants]
-    if spelled.scale and spelled.scale not in graph.constants:
-        source, axis = spelled.source, spelled.axis
-        others += [v for v in node.inputs if v != value and _is_of_a_row(graph, v, source, axis)]
+    others += [v for v in node.inputs if v != value and _is_of_a_row(graph, v, source, axis)]
     other = next(iter(others), None)
     same = graph.types[node.outputs[0]] == graph.types[spelled.source]
     if not isinstance(node.op, kind) or other is None or not same:

@@ -32,6 +32,7 @@ from .layout import ChannelsLast
 from .mean_recognition import MeanRecognition
 from .pad_folding import PadFolding
 from .product_turning import ProductTurning
+from .region_inputs import RegionInputs
 from .reshape_motion import ReshapeMotion
 from .shared_heads import SharedHeads
 from .softmax_recognition import SoftmaxRecognition
@@ -60,6 +61,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     IdentityRemoval(),
     # needs constants; what it takes out of branches and loops goes through all that follows
     ControlFlow(),
+    # apart from what folds constants, whose roundings the comparison then sees
+    RegionInputs(),
     # needs constant weights; before the layout moves channels away from axis 1
     BatchNormFolding(),
     # before the layout pass, which would move axes to and fro around a Pad
@@ -145,7 +148,7 @@ def optimise(
     reports = []
     allowed = (check_limits() if limits is None else limits) if check else None
     for one in passes:
-        if isinstance(one, ControlFlow) and not has_regions(graph):
+        if isinstance(one, ControlFlow | RegionInputs) and not has_regions(graph):
             continue
         graph, report = _run(one, graph, allowed, seed)
         reports.append(report)

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -63,9 +64,17 @@ def recorded(jax: Any, function: Callable[..., object], args: tuple[object, ...]
         outputs.append(_apart(_output_name(path, shown), {*inputs, *outputs}))
     recorder = _Recorder(jax)
     jaxpr = recorder.closed(closed)
-    title = getattr(function, "__name__", "") or type(function).__name__
-    name = re.sub(r"\W", "", title) or "function"
-    return JaxProgram(name, jaxpr, tuple(inputs), tuple(outputs), recorder.ranges)
+    return JaxProgram(_title(function), jaxpr, tuple(inputs), tuple(outputs), recorder.ranges)
+
+
+def _title(function: Callable[..., object]) -> str:
+    """A name for what is compiled: of the function, or of the object whose method it is."""
+    while isinstance(function, partial):
+        function = function.func
+    own = getattr(function, "__self__", None)
+    named = type(own) if own is not None else function
+    title = getattr(named, "__name__", "") or type(named).__name__
+    return title if title.isidentifier() else "function"
 
 
 def _is_array(leaf: object) -> bool:
@@ -237,14 +246,16 @@ class _Recorder:
                 return self.closed(value)
             case Mapping():
                 return {str(name): self._parameter(one) for name, one in value.items()}
+            case tuple() if hasattr(value, "key_shape"):  # a generator of random numbers
+                return str(getattr(value, "name", ""))
             case tuple() if hasattr(value, "_fields"):
                 return {name: self._parameter(getattr(value, name)) for name in value._fields}
             case tuple() | list():
                 return tuple(map(self._parameter, value))
         if self.jax.export.is_symbolic_dim(value):
             return self._extent(value)
-        if isinstance(value, type) and issubclass(value, np.generic):
-            return np.dtype(value).name
+        if isinstance(getattr(value, "dtype", None), np.dtype):  # jnp.float32
+            return str(value.dtype.name)
         if is_dataclass(value):
             return {one.name: self._parameter(getattr(value, one.name)) for one in fields(value)}
         return ForeignObject(type(value).__qualname__)

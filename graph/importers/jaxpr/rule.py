@@ -14,9 +14,11 @@ NO_VALUES = frozenset(
     {
         "accuracy",
         "backend",
+        "branches_platforms",
         "bwd",
         "call",
         "compiler_options_kvs",
+        "computation",
         "concrete_mesh",
         "copy_semantics",
         "ctx_mesh",

@@ -82,7 +82,8 @@ def _chosen(graphs: Sequence[Graph], first: int, total: int) -> Graph:
     if total == 2:
         return graphs[0]
     builder = GraphBuilder(graphs[0].name)
-    number = builder.input("number", _INDEX)
+    builder.reserved = frozenset(value for graph in graphs for value in graph.types)
+    number = builder.input(builder.fresh("number"), _INDEX)
     inputs = {value: graphs[0].types[value] for value in graphs[0].inputs}
     if len(graphs) == 1:
         given = {**builder.inputs, **inputs}
@@ -91,8 +92,8 @@ def _chosen(graphs: Sequence[Graph], first: int, total: int) -> Graph:
         )
     names = [builder.input(value, type_) for value, type_ in inputs.items()]
     half = len(graphs) // 2
-    limit = builder.constant("limit", Splat(first + half, _INDEX.dtype, ()))
-    is_later = builder.add(LessOrEqual(), limit, number, output="is_later")
+    limit = builder.constant(builder.fresh("limit"), Splat(first + half, _INDEX.dtype, ()))
+    is_later = builder.add(LessOrEqual(), limit, number)
     op = IfElse(_chosen(graphs[half:], first + half, total), _chosen(graphs[:half], first, total))
     outputs = tuple(builder.fresh(f"output{n}") for n in range(len(graphs[0].outputs)))
     builder.add_node(GraphNode(op, (is_later, number, *names), outputs))

@@ -9,7 +9,7 @@ import numpy as np
 
 from .....tir.dtype import dtype as as_dtype
 from ....ops import activation, angles, arithmetic, bits, functions, hyperbolic, logic
-from ....ops.base import Operator
+from ....ops.base import Operator, lowest
 from ....types import numpy_type
 from ...onnx.node import NotSupported
 from ..rule import Rule
@@ -149,6 +149,22 @@ def _of_truth(of_truth: Operator | str, of_numbers: Operator | str) -> Rule:
     return rule
 
 
+def _max(w: JaxWriter, x: JaxValue, y: JaxValue) -> JaxValue:
+    """Beside what is least nothing changes; beside 0 it is what networks call Relu."""
+    if x.dtype == "bool":
+        return w.emit(logic.Or(), x, y)
+    for one, other in ((x, y), (y, x)):
+        known = w.known(other)
+        if known is None or known.size != 1 or other.rank > one.rank:
+            continue
+        number = known.reshape(-1)[0].item()
+        if number == lowest(x.dtype):
+            return one
+        if number == 0 and x.type.is_float:
+            return w.emit(activation.Relu(), one)
+    return w.emit(arithmetic.Max(), x, y)
+
+
 def _ne(w: JaxWriter, x: JaxValue, y: JaxValue) -> JaxValue:
     return w.emit(logic.Not(), w.emit(logic.Equal(), x, y))
 
@@ -172,6 +188,25 @@ def _lt(w: JaxWriter, x: JaxValue, y: JaxValue) -> JaxValue:
 def _ordered(w: JaxWriter, x: JaxValue, y: JaxValue) -> tuple[JaxValue, JaxValue]:
     """Truth values as numbers: false comes first."""
     return (w.cast(x, "uint8"), w.cast(y, "uint8")) if x.dtype == "bool" else (x, y)
+
+
+def _in_total_order(op: Operator) -> Rule:
+    """A comparison in which -0 is less than 0, and NaN more than all, or less where it has a
+    sign: of bits as integers, where those of negative numbers count backwards.
+    """
+
+    def place(w: JaxWriter, x: JaxValue) -> JaxValue:
+        if not x.type.is_float:
+            return w.cast(x, "uint8") if x.dtype == "bool" else x
+        x = x if x.dtype == "float64" else w.cast(x, "float32")
+        width = as_dtype(x.dtype).bits
+        kind, most = f"int{width}", (1 << width - 1) - 1
+        word = w.emit(bits.BitCast(x.dtype, kind), x)
+        backwards = w.emit(bits.BitwiseXor(), word, w.full(most, kind))
+        negative = w.emit(logic.Less(), word, w.full(0, kind))
+        return w.emit(logic.Where(), negative, backwards, word)
+
+    return lambda w, x, y: w.emit(op, place(w, x), place(w, y))
 
 
 def _shifted(*, right: bool, signed: bool | None = None) -> Rule:
@@ -277,6 +312,7 @@ RULES: dict[str, Rule] = {
     "cosh": of_one(hyperbolic.Cosh()),
     "div": _of_two(arithmetic.Div()),
     "eq": _of_two(logic.Equal()),
+    "eq_to": _in_total_order(logic.Equal()),
     "erf": of_one(functions.Erf()),
     "erf_inv": _erf_inv,
     "erfc": of_one(functions.Erfc()),
@@ -289,11 +325,13 @@ RULES: dict[str, Rule] = {
     "integer_pow": _integer_pow,
     "is_finite": _is_finite,
     "le": _le,
+    "le_to": _in_total_order(logic.LessOrEqual()),
     "log": of_one(functions.Log()),
     "log1p": of_one(functions.Log1p()),
     "logistic": of_one(activation.Sigmoid()),
     "lt": _lt,
-    "max": _of_truth(logic.Or(), arithmetic.Max()),
+    "lt_to": _in_total_order(logic.Less()),
+    "max": _max,
     "min": _of_truth(logic.And(), arithmetic.Min()),
     "mul": _mul,
     "ne": _ne,

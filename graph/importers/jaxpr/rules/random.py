@@ -6,7 +6,7 @@ place alone; the older order of numbers is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from .....tir.dtype import dtype as as_dtype
 from .....tir.sizes import AnySize, largest, product_of
@@ -21,11 +21,11 @@ _WORD = "uint32"
 _KNOWN = "threefry2x32"
 
 
-def _check_generator(impl: Mapping[str, object]) -> None:
+def _check_generator(impl: str) -> None:
     """Raises: NotSupported."""
-    if impl.get("name") != _KNOWN:
+    if impl != _KNOWN:
         raise NotSupported(
-            f"its generator is {impl.get('name')}; known is {_KNOWN}",
+            f"its generator is {impl}; known is {_KNOWN}",
             f"jax.random.key(seed, impl='{_KNOWN}')",
         )
 
@@ -109,7 +109,7 @@ def _side_by_side(w: JaxWriter, words: Sequence[JaxValue]) -> JaxValue:
     return concatenated(w, wide, wide[0].rank - 1)
 
 
-def _seed(w: JaxWriter, seeds: JaxValue, impl: Mapping[str, object]) -> JaxValue:
+def _seed(w: JaxWriter, seeds: JaxValue, impl: str) -> JaxValue:
     """The bits of an integer as a key: its upper word, 0 where it has none, then its lower one."""
     _check_generator(impl)
     width = as_dtype(seeds.dtype).bits
@@ -127,7 +127,7 @@ def _fold_in(w: JaxWriter, keys: JaxValue, numbers: JaxValue) -> JaxValue:
     return _side_by_side(w, _words(w, w.filled(low.shape, 0, _WORD), low, *_key_words(w, keys, 0)))
 
 
-def _wrap(w: JaxWriter, words: JaxValue, impl: Mapping[str, object]) -> JaxValue:
+def _wrap(w: JaxWriter, words: JaxValue, impl: str) -> JaxValue:
     _check_generator(impl)
     return words
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from .....tir.sizes import AnySize
 from ....ops.movement import Concat
 from ....ops.size_values import SizeRange
 from ....ops.slicing import Spread
+from ....types import numpy_type
 from ...onnx.node import NotSupported
 from ..rule import Rule
 from ..writer import JaxValue, JaxWriter
@@ -176,6 +179,8 @@ def _spread(w: JaxWriter, x: JaxValue, value: JaxValue, between: Sequence[int]) 
 
 def counted(w: JaxWriter, size: AnySize, dtype: str) -> JaxValue:
     """0, 1, ... of so many numbers."""
+    if isinstance(size, int):
+        return w.constant(np.arange(size).astype(numpy_type(dtype)))
     return w.cast(w.emit(SizeRange(0, size)), dtype)
 
 

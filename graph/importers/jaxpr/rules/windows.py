@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .....tir.sizes import AnySize, product_of
@@ -103,6 +103,7 @@ def _pooled(
 
 
 def _largest(w: JaxWriter, x: JaxValue, over: _Windows) -> JaxValue:
+    """Of truth values: whether one holds."""
     if x.dtype == "bool":
         made = _pooled(w, w.cast(x, "uint8"), pooling.MaxPool, over)
         return w.cast(made, "bool")
@@ -127,8 +128,13 @@ def _sum(w: JaxWriter, x: JaxValue, over: _Windows) -> JaxValue:
     return w.cast(_pooled(w, w.cast(x, "float64"), pooling.SumPool, over), x.dtype)
 
 
-_POOLS = {"add": _sum, "max": _largest, "min": _least}
-_NEUTRAL = {"add": lambda dtype: 0, "max": lowest, "min": highest}
+_POOLS = {"add": _sum, "max": _largest, "min": _least, "or": _largest}
+_NEUTRAL: dict[str, Callable[[str], float | int]] = {
+    "add": lambda dtype: 0,
+    "max": lowest,
+    "min": highest,
+    "or": lambda dtype: 0,
+}
 
 
 def _over_windows(primitive: str) -> Rule:
@@ -164,7 +170,7 @@ def _by_function(
     x, first = operands
     primitive = combining(jaxpr)
     if primitive not in _POOLS:
-        raise NotSupported(f"it combines elements by '{primitive}'; known are +, max and min")
+        raise NotSupported(f"it combines elements by '{primitive}'; known are +, max, min, or")
     known = w.known(first)
     if known is None or known.item() != _NEUTRAL[primitive](x.dtype):
         raise NotSupported("it begins with a number that is not the neutral one")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 
 from .given import Calls, Given, numbers, whole
 
@@ -68,7 +69,7 @@ CALLS: Calls = [
     lambda g: lax.stop_gradient(g["x"]),
     lambda g: lax.optimization_barrier((g["x"], g["v"])),
     lambda g: jax.device_put(g["v"]),
-    lambda g: jax.ad_checkpoint.checkpoint_name(g["v"], "kept"),
+    lambda g: checkpoint_name(g["v"], "kept"),
     lambda g: lax.empty((2, 2), jnp.float32) * 0,
     lambda g: jnp.moveaxis(g["x"], 0, -1),
     lambda g: jnp.rot90(g["b"]),

@@ -61,7 +61,7 @@ CALLS: Calls = [
     lambda g: nn.avg_pool(g["x"], (2, 2), (2, 2)),
     lambda g: nn.avg_pool(g["x"], (3, 3), (2, 2), "SAME"),
     lambda g: nn.avg_pool(g["x"], (3, 3), (1, 1), "SAME", count_include_pad=False),
-    lambda g: nn.min_pool(g["x"], (2, 2), (1, 1)),
+    lambda g: window(g["x"], jnp.inf, lax.min, (1, 2, 2, 1)),
     lambda g: nn.max_pool(g["l"], (3,), (2,)),
     lambda g: window(g["x"], -jnp.inf, lax.max, (1, 2, 2, 1), window_dilation=(1, 2, 1, 1)),
     lambda g: window(g["x"], 0.0, lax.add, (1, 1, 3, 2), steps=(1, 1, 2, 1)),
