@@ -43,8 +43,9 @@ class BatchNormFolding:
     """Fold chains of BatchNormalization, Mul and Add into one factor and one shift per channel.
 
     A chain that follows a convolution of constant weights, whose result nobody else reads, goes
-    into weights and bias; any other chain becomes one Mul and one Add, or one of them. Behind a convolution there
-    may be a Sub, too, and Transposes, which stay. Factors are computed in float64 and rounded once.
+    into weights and bias; any other chain becomes one Mul and one Add, or one of them. Behind a
+    convolution there may be a Sub, too, and Transposes, which stay. Factors are computed in float64
+    and rounded once.
     Requires: layout NCHW (other nodes are left alone).
     """
 

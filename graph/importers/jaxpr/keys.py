@@ -26,7 +26,6 @@ _KNOWING = frozenset(
         "random_split",
         "random_unwrap",
         "remat2",
-        "checkpoint",
         "scan",
         "squeeze",
         "concatenate",

@@ -91,6 +91,23 @@ def _output_name(path: Sequence[Any], shown: Callable[[object], str]) -> str:
     return f"output{shown(path)}"
 
 
+def _check_constraints(scope: str) -> None:
+    """Refuse what is said of sizes and cannot be said again. scope: as JAX prints it, a line for
+    each constraint behind the first one. Raises: ArgumentsError.
+    """
+    bound = r"\s*[A-Za-z_]\w*\s*(<=|>=|==)\s*\d+\s*"
+    for line in scope.splitlines()[1:]:
+        if not re.fullmatch(bound, line):
+            raise ArgumentsError(
+                f"compile: sizes have the constraint '{line.strip()}'; expected bounds of single "
+                "sizes, as 'b <= 64'.",
+                code="jax-constraint",
+                hints=(
+                    "without it, or with numbers as sizes, the function may be traced as well.",
+                ),
+            )
+
+
 def _apart(name: str, taken: Iterable[str]) -> str:
     while name in taken:
         name += "_"
@@ -202,6 +219,7 @@ class _Recorder:
         """Of a size that is one symbol: what JAX knows of it."""
         name = str(extent)
         if name.isidentifier() and name not in self.ranges:
+            _check_constraints(str(extent.scope))
             unknown = self.core.InconclusiveDimensionOperation
 
             def holds(compare: Callable[[Any, int], bool], number: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from ....tir.errors import TilewrightError
 from ....tir.sizes import AnySize, SizeError, same
@@ -342,10 +343,14 @@ def _whole(made: Sequence[JaxValue | None]) -> list[JaxValue]:
 
 def _check_parameters(rule: Rule, parameters: Mapping[str, object]) -> None:
     """A parameter that a rule does not know may change what the primitive means."""
-    known = inspect.signature(rule).parameters
     for name, value in parameters.items():
-        if name not in known and value is not None:
+        if name not in _known_parameters(rule) and value is not None:
             raise NotSupported(f"its parameter '{name}' is not known", _REPORT)
+
+
+@cache
+def _known_parameters(rule: Rule) -> frozenset[str]:
+    return frozenset(inspect.signature(rule).parameters)
 
 
 def _check_types(

@@ -93,8 +93,13 @@ def test_the_whole_pipeline_keeps_the_meaning_and_reports_each_pass() -> None:
         "BatchNormFolding: equal; BatchNormalization 1 -> 0",
         "PadFolding: unchanged",
         "CommonSubexpressions: unchanged",
+        "KeptAxes: unchanged",
+        "MeanRecognition: unchanged",
+        "SoftmaxRecognition: unchanged",
         "LayerNormRecognition: unchanged",
+        "FastNormRecognition: unchanged",
         "GeluRecognition: unchanged",
+        "ProductTurning: unchanged",
         "AttentionRecognition: unchanged",
         "SharedHeads: unchanged",
         "DeadCode: equal",
@@ -159,5 +164,11 @@ def test_an_invalid_graph_is_refused_at_the_door() -> None:
 
 def test_a_strict_build_runs_the_passes_that_say_they_keep_rounding() -> None:
     left_out = [type(one).__name__ for one in PIPELINE if one not in STRICT_PIPELINE]
-    assert left_out == ["BatchNormFolding", "GeluRecognition", "AttentionRecognition"]
+    assert left_out == [
+        "BatchNormFolding",
+        "SoftmaxRecognition",
+        "FastNormRecognition",
+        "GeluRecognition",
+        "AttentionRecognition",
+    ]
     assert [one for one in PIPELINE if one.keeps_rounding] == list(STRICT_PIPELINE)

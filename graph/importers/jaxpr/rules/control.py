@@ -31,6 +31,10 @@ def _called(
     return w.inline(call_jaxpr, operands)
 
 
+def _called_in_batches(w: JaxWriter, *operands: JaxValue, call: Jaxpr) -> list[JaxValue]:
+    return w.inline(call, operands)
+
+
 def _composite(
     w: JaxWriter,
     *operands: JaxValue,
@@ -198,17 +202,13 @@ def _run_and_asked(body: Jaxpr, run: int, condition: Jaxpr, asked: int) -> Jaxpr
 
 
 RULES: dict[str, Rule] = {
-    "call": _called,
-    "checkpoint": _jaxpr,
     "closed_call": _called,
     "composite": _composite,
     "cond": _cond,
     "custom_jvp_call": _called,
     "custom_vjp_call": _called,
-    "custom_vmap_call": _called,
-    "eval_jaxpr": _jaxpr,
+    "custom_vmap_call": _called_in_batches,
     "jit": _jaxpr,
-    "pjit": _jaxpr,
     "platform_index": _platform,
     "remat2": _jaxpr,
     "scan": _scan,

@@ -269,10 +269,6 @@ def _reduce_precision(
     return w.cast(w.cast(x, kind), x.dtype)
 
 
-def _zeros_like(w: JaxWriter, x: JaxValue) -> JaxValue:
-    return w.filled(x.shape, 0, x.dtype)
-
-
 def _population_count(w: JaxWriter, x: JaxValue) -> JaxValue:
     """Bits that are set, counted in pairs, then in groups of twice as many."""
     width = as_dtype(x.dtype).bits
@@ -357,5 +353,4 @@ RULES: dict[str, Rule] = {
     "tan": of_one(angles.Tan()),
     "tanh": of_one(functions.Tanh()),
     "xor": _of_truth("Xor", "BitwiseXor"),
-    "zeros_like": _zeros_like,
 }

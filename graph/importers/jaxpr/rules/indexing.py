@@ -341,9 +341,4 @@ RULES: dict[str, Rule] = {
     "scatter-min": _scatter("min"),
     "scatter-mul": _scatter("mul"),
     "scatter-sub": _scatter("sub"),
-    "scatter_add": _scatter("add"),
-    "scatter_max": _scatter("max"),
-    "scatter_min": _scatter("min"),
-    "scatter_mul": _scatter("mul"),
-    "scatter_sub": _scatter("sub"),
 }

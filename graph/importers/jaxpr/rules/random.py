@@ -136,13 +136,7 @@ def _same(w: JaxWriter, keys: JaxValue) -> JaxValue:
     return keys
 
 
-def _numbers(w: JaxWriter, shape: Sequence[AnySize]) -> list[JaxValue]:
-    high, low = _counters(w, shape)
-    return [w.expand(high, shape), low]
-
-
 RULES: dict[str, Rule] = {
-    "iota_2x32_shape": _numbers,
     "random_bits": _random_bits,
     "random_clone": _same,
     "random_fold_in": _fold_in,

@@ -27,14 +27,23 @@ _SMALL = 4  # elements of an array that stands in the text
 
 @dataclass(frozen=True)
 class Stored:
-    """A program, what it was run on, and what JAX computed."""
+    """A program, what it was run on, what JAX computed, and how many nodes of each operator are
+    to be recognised in it.
+    """
 
     program: JaxProgram
     given: dict[str, Array]
     wanted: list[Array]
+    operators: dict[str, int]
 
 
-def save(path: Path, program: JaxProgram, given: list[Array], wanted: list[Array]) -> None:
+def save(
+    path: Path,
+    program: JaxProgram,
+    given: list[Array],
+    wanted: list[Array],
+    operators: Mapping[str, int],
+) -> None:
     """Write a program with its inputs, in order, and what JAX gave for them."""
     writer = _Writer()
     text = json.dumps(writer.value(program), separators=(",", ":"))
@@ -46,6 +55,7 @@ def save(path: Path, program: JaxProgram, given: list[Array], wanted: list[Array
         path,
         program=np.frombuffer(text.encode(), np.uint8),
         dtypes=np.array(names),
+        operators=np.array(json.dumps(dict(operators))),
         **arrays,
     )
 
@@ -59,7 +69,8 @@ def load(path: Path) -> Stored:
     names = iter(arrays["dtypes"].tolist())
     given = [_typed(arrays[n], next(names)) for n in sorted(arrays) if n.startswith("in")]
     wanted = [_typed(arrays[n], next(names)) for n in sorted(arrays) if n.startswith("out")]
-    return Stored(program, dict(zip(program.inputs, given, strict=True)), wanted)
+    operators = json.loads(arrays["operators"].item())
+    return Stored(program, dict(zip(program.inputs, given, strict=True)), wanted, operators)
 
 
 def _plain(array: Array) -> Array:

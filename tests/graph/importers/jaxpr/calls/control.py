@@ -39,6 +39,16 @@ def _thrice(x: Array) -> Array:
 _thrice.defvjp(lambda x: (x * 3, None), lambda _, g: (g * 3,))
 
 
+@jax.custom_batching.custom_vmap
+def _two_more(x: Array) -> Array:
+    return x + 2
+
+
+@_two_more.def_vmap
+def _(size: int, batched: list[bool], x: Array) -> tuple[Array, bool]:
+    return x + 2, True
+
+
 def _cell(w: Array, h: Array, x: Array) -> tuple[Array, Array]:
     made = jnp.tanh(h @ w + x)
     return made, made.sum()
@@ -65,6 +75,8 @@ CALLS: Calls = [
     lambda g: _twice(g["x"]),
     lambda g: _thrice(g["x"]),
     lambda g: jax.checkpoint(lambda x: jnp.sin(x))(g["x"]),
+    lambda g: lax.composite(lambda x: x * 2 + 1, "my.affine", version=1)(g["x"]),
+    lambda g: _two_more(g["x"]),
     lambda g: jax.named_call(lambda x: x - 1, name="less")(g["x"]),
     lambda g: lax.cond(g["yes"], lambda x: x + 1, lambda x: x - 1, g["x"]),
     lambda g: lax.cond(g["no"], lambda: g["x"] @ g["w"], lambda: g["x"]),

@@ -70,6 +70,7 @@ CALLS: Calls = [
     lambda g: g["x"].at[g["i"]].set(g["u"]),
     lambda g: g["x"].at[g["i"]].add(g["u"]),
     lambda g: g["x"].at[:, g["i"]].multiply(2.0),
+    lambda g: g["x"].at[g["i"]].subtract(g["u"]),
     lambda g: g["x"].at[g["i"]].max(g["u"]),
     lambda g: g["x"].at[g["i"]].min(g["u"]),
     lambda g: g["x"].at[g["far"]].set(0.0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.random import threefry_2x32
 
 from .given import Calls, Given
 
@@ -27,6 +28,7 @@ CALLS: Calls = [
     lambda g: bits(wrap(g["raw"]), ()),
     lambda g: bits(wrap(g["raw"]), (2, 3), "uint8"),
     lambda g: bits(wrap(g["raw"]), (7,), "uint16"),
+    lambda g: threefry_2x32(g["raw"], jnp.arange(5, dtype=jnp.uint32)),
     lambda g: _words(jax.random.key(g["seed"])),
     lambda g: _words(jax.random.split(wrap(g["raw"]), 3)),
     lambda g: _words(jax.random.split(wrap(g["raw"]), (2, 2))),

@@ -17,6 +17,7 @@ GIVEN: Given = {
     "b": whole(2, 3, low=0, high=2).astype(bool),
 }
 
+HERE = jax.sharding.SingleDeviceSharding(jax.devices()[0])
 CALLS: Calls = [
     lambda g: g["x"].reshape(6, 4),
     lambda g: lax.reshape(g["x"], (4, 6), (2, 0, 1)),
@@ -69,6 +70,7 @@ CALLS: Calls = [
     lambda g: lax.stop_gradient(g["x"]),
     lambda g: lax.optimization_barrier((g["x"], g["v"])),
     lambda g: jax.device_put(g["v"]),
+    lambda g: lax.with_sharding_constraint(g["v"], HERE),
     lambda g: checkpoint_name(g["v"], "kept"),
     lambda g: lax.empty((2, 2), jnp.float32) * 0,
     lambda g: jnp.moveaxis(g["x"], 0, -1),
