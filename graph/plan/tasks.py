@@ -5,8 +5,9 @@ all; and those that it would take.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from ...driver.resolve_target import resolve_target
 from ...schedule.source import ScheduleSource
@@ -14,6 +15,7 @@ from ...tir.func import PrimFunc
 from ...tir.target.target import Target
 from ...tir.text.html import html_table
 from ..given_model import imported_graph
+from ..importers.jaxpr.traced import traced
 from ..importers.onnx.importer import Source
 from ..importers.symbols import Shapes
 from ..ir.ir import Graph
@@ -79,9 +81,10 @@ class Tasks(list[tuple[PrimFunc, int]]):
 
 
 def tasks(
-    model: Source | Graph,
+    model: Source | Graph | Callable[..., object],
     target: Target | str | None = None,
     *,
+    args: tuple[object, ...] | None = None,
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
@@ -89,11 +92,12 @@ def tasks(
     """The functions of all alternatives, each once, with the number of places in the model that it
     could serve.
 
-    model: a path, bytes, a ModelProto or a Graph. target: this machine's CPU by default. shapes,
-    constants, tolerance: as `compile` has them.
+    model: a path, bytes, a ModelProto, a Graph, or a function of JAX. target: this machine's CPU by
+    default. args, shapes, constants, tolerance: as `compile` has them.
     Raises: ModelError, TargetError.
     """
-    found = model_tasks(model, target, shapes=shapes, constants=constants, tolerance=tolerance)
+    known = cast("Source | Graph", traced(model, args))
+    found = model_tasks(known, target, shapes=shapes, constants=constants, tolerance=tolerance)
     return Tasks((task.func, task.places) for task in found.tasks)
 
 

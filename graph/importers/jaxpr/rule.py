@@ -13,21 +13,16 @@ Rule = Callable[..., Any]  # gives a tensor, or several in a list
 NO_VALUES = frozenset(
     {
         "accuracy",
-        "backend",
         "branches_platforms",
         "bwd",
         "compiler_options_kvs",
         "computation",
-        "concrete_mesh",
         "context_mesh",
         "copy_semantics",
         "ctx_mesh",
-        "debug_info",
         "devices",
         "differentiated",
         "donated_invars",
-        "dst_sharding",
-        "fwd",
         "fwd_jaxpr_thunk",
         "in_layouts",
         "in_shardings",
@@ -38,8 +33,6 @@ NO_VALUES = frozenset(
         "jvp_jaxpr_fun",
         "keep_unused",
         "layout",
-        "linear",
-        "mesh",
         "name",
         "out_layouts",
         "out_sharding",
@@ -57,6 +50,5 @@ NO_VALUES = frozenset(
         "unique_indices",
         "unroll",
         "weak_type",
-        "_split_transpose",
     }
 )
