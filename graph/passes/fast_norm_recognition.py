@@ -31,6 +31,7 @@ def _fast_variances() -> Iterator[Pattern]:
             yield from (
                 difference,
                 Made(Max, (difference, Number("zero"))),
+                Made(Max, (Number("zero"), difference)),
                 Made(Relu, (difference,)),
             )
 
