@@ -73,7 +73,7 @@ def _version(proto: NodeProto, opset: int, rule: ImportRule) -> int:
         return int(schema.since_version)
     if proto.domain == CONTRIBUTED:
         return opset
-    if rule.contributed:
+    if rule.foreign:
         return 1
     raise NotSupported("the opset has no such operator")
 
