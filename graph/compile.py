@@ -66,10 +66,8 @@ def compile(
     here, "cuda:sm_90a" or "c:avx512", gets an engine to be looked at, saved, a GPU's emulated.
 
     model: the path or the bytes of an ONNX file or of an archive of torch.export, a ModelProto, an
-    ExportedProgram, a Graph, or a function of JAX; what it has in float16 is stored so and computed
-    in float32. args: what a function of JAX takes, arrays or `jax.ShapeDtypeStruct`s, in any
-    pytrees: each array in them is an input, "params['w']"; weights are what it closed over, as in
-    `partial(model.apply, params)`.
+    ExportedProgram, a Graph, or a function of JAX. args: arrays or `jax.ShapeDtypeStruct`s that a
+    function takes, each of which is an input; what it closed over is a weight.
     shapes: sizes that it leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1},
     {"batch": (1, 8, 64)} for the least, the usual and the largest of a run; bounds of others are
     assumed, and `explain` says which. Of an input that is a sequence, the shape of each tensor:
@@ -84,20 +82,17 @@ def compile(
     what it was given, "kernels" runs each kernel once beside its reference, "all" does both and
     runs the whole engine. For a GPU both run where there is one; "emulated" is "all" on the CPU.
     tolerance: the largest error of an output that you accept, as a share of its largest magnitude,
-    from 1e-5. Algorithms that round more may then be used (today Winograd's F(4x4, 3x3)), each
-    where its expected error is no larger; with verify="all" the engine runs once beside its
-    reference, and is built without them where an output is off by more. `Engine.verify` allows as
-    much. cache: look for the engine among those made before, and keep it; only without `schedules`
-    and `passes`. progress: is called with the name of each stage.
+    from 1e-5; algorithms that round more (Winograd's F(4x4, 3x3)) are used where their expected
+    error is no larger, not where verify="all" measures more; `Engine.verify` allows as much.
+    cache: keep the engine, and find it; only without `schedules` and `passes`. progress: of stages.
     Raises: ModelError, TargetError, ScheduleError, CompilerNotFound; OptionError for an option that
     is not available; UntunedError; MemoryLimitError.
     """
     check_options(precision=precision, effort=effort, deterministic=deterministic)
     check_options(verify=verify, calibration=calibration)
     options = BuildOptions(
-        shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
+        shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance, constants
     )
-    options = replace(options, constants=constants)
     model = archived(traced(model, args))
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
