@@ -283,10 +283,9 @@ class Scope:
         )
         try:
             if item.primitive in ELEMENTWISE:
-                operands = [writer.narrow(one) for one in operands]
-            result = rule(writer, *operands, **parameters)
-            if item.primitive in ELEMENTWISE and result.shape == _joint_shape(operands):
-                result = writer.repeat(result, recorded[0].shape)
+                result = _elementwise(writer, rule, operands, parameters)
+            else:
+                result = rule(writer, *operands, **parameters)
         except TilewrightError:
             raise
         except _WRONG as error:
@@ -324,6 +323,20 @@ def drop_unread(builder: GraphBuilder, outputs: Iterable[str]) -> None:
             kept.append(node)
     builder.nodes = kept[::-1]
     builder.constants = {name: one for name, one in builder.constants.items() if name in read}
+
+
+def _elementwise(
+    writer: JaxWriter,
+    rule: Rule,
+    operands: Sequence[JaxValue],
+    parameters: Mapping[str, object],
+) -> JaxValue | list[JaxValue]:
+    """What repeats the elements of others is computed once, and repeated then."""
+    narrow = [writer.narrow(one) for one in operands]
+    result = rule(writer, *narrow, **parameters)
+    if isinstance(result, JaxValue) and operands and result.shape == _joint_shape(narrow):
+        return writer.repeat(result, _joint_shape(operands))
+    return result
 
 
 def _joint_shape(operands: Sequence[JaxValue]) -> Shape:
