@@ -87,8 +87,7 @@ class Equation:
 class Jaxpr:
     """Equations in order. constants: variables that are known: what a function closed over.
 
-    types: of inputs and constants. internal: whether it is a function of a library, whose lines say
-    nothing about who called it.
+    types: of inputs and constants.
     """
 
     inputs: tuple[str, ...]
@@ -96,7 +95,6 @@ class Jaxpr:
     equations: tuple[Equation, ...]
     types: Mapping[str, JaxType]
     constants: Mapping[str, Array]
-    internal: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -120,7 +120,6 @@ class _Recorder:
     def __init__(self, jax: Any) -> None:
         self.jax, self.core = jax, import_module("jax.extend.core")
         self.lines: Callable[..., str] = import_module("jax.extend.source_info_util").summarize
-        self.home = os.path.dirname(jax.__file__) + os.sep
         self.jaxprs = dict[int, tuple[object, Jaxpr]]()
         self.arrays = dict[int, tuple[object, Array]]()
         self.ranges = dict[str, tuple[int, int | None]]()
@@ -163,7 +162,6 @@ class _Recorder:
             tuple(equations),
             {names[one]: self._type(one.aval) for one in variables},
             {name: self._array(one) for name, one in zip(known, constants, strict=True)},
-            self._is_internal(jaxpr),
         )
 
     def _equation(
@@ -183,11 +181,6 @@ class _Recorder:
             self._line(item.source_info),
             ", ".join(sorted(type(effect).__name__ for effect in item.effects)),
         )
-
-    def _is_internal(self, jaxpr: Any) -> bool:
-        """Whether JAX itself has the function: jnp.where, jax.nn.silu."""
-        source = str(getattr(getattr(jaxpr, "debug_info", None), "func_src_info", ""))
-        return f" at {self.home}" in source
 
     def _line(self, source: Any) -> str:
         """Where the innermost of the user's own functions made an equation: "model.py:7"."""

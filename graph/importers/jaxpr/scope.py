@@ -113,7 +113,7 @@ def count_equations(jaxpr: Jaxpr) -> int:
 def unknown_equations(jaxpr: Jaxpr, called: Called | None = None) -> Iterator[UnsupportedNode]:
     """The equations, of all jaxprs within each other, that have no rule or an effect."""
     for item in _needed(jaxpr):
-        place = _placed(item, jaxpr, called or Called("", "", ""))
+        place = _placed(item, called or Called("", "", ""))
         if item.effect:
             reason = f"it does more than compute its outputs ({item.effect})"
             yield _failure(place, item.primitive, reason, _EFFECT)
@@ -148,11 +148,12 @@ def _needed(jaxpr: Jaxpr) -> list[Equation]:
     return found[::-1]
 
 
-def _placed(item: Equation, jaxpr: Jaxpr, called: Called) -> Called:
-    """Where an equation stands: what a library's function does is done by who calls it."""
+def _placed(item: Equation, called: Called) -> Called:
+    """Where an equation stands: one that has no line of its own, where it is called."""
     module = "/".join(filter(None, (called.module, item.module)))
-    line = called.line if jaxpr.internal and called.line else item.line or called.line
-    return Called("/".join(filter(None, (module, item.primitive))), module, line)
+    return Called(
+        "/".join(filter(None, (module, item.primitive))), module, item.line or called.line
+    )
 
 
 @dataclass(slots=True)
@@ -177,7 +178,7 @@ class Scope:
             values[name] = self._held(array)
         for item in _needed(jaxpr):
             types |= {n: t for n, t in zip(item.outputs, item.types, strict=True) if n}
-            made = self._equation(item, values, types, _placed(item, jaxpr, called))
+            made = self._equation(item, values, types, _placed(item, called))
             values |= {n: one for n, one in zip(item.outputs, made, strict=True) if n}
         return [self._atom(one, values) for one in jaxpr.outputs]
 

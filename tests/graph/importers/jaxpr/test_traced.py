@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +17,7 @@ import tilewright as tw
 from tests.graph.importers.jaxpr.stored import load
 from tilewright.graph.errors import UnsupportedOperator
 from tilewright.graph.importers.jaxpr.importer import import_jaxpr
-from tilewright.graph.importers.jaxpr.program import JaxProgram
+from tilewright.graph.importers.jaxpr.program import Jaxpr, JaxProgram
 from tilewright.graph.importers.jaxpr.traced import traced
 from tilewright.graph.reference.reference import evaluate
 
@@ -115,6 +117,21 @@ def test_who_writes_to_a_weight_later_changes_no_program() -> None:
     assert weights.flags.writeable
 
 
+def test_what_is_called_twice_is_recorded_once() -> None:
+    @jax.jit
+    def layer(x: object) -> object:
+        return jnp.where(x > 0, x @ np.eye(3, dtype=np.float32), x)  # type: ignore[operator]
+
+    weights = jnp.asarray(W)
+    jaxpr = program(lambda x: (layer(layer(x)) @ weights, x @ weights), X).jaxpr
+    called = [item.parameters.get("jaxpr") for item in jaxpr.equations]
+    assert isinstance(called[0], Jaxpr)
+    assert called[0] is called[1]
+    arrays = [*jaxpr.constants.values(), *called[0].constants.values()]
+    assert [one.shape for one in arrays] == [(3, 4), (3, 3)]
+    assert not any(one.flags.writeable for one in arrays)
+
+
 @pytest.mark.parametrize(
     ("function", "name"),
     [
@@ -126,6 +143,14 @@ def test_who_writes_to_a_weight_later_changes_no_program() -> None:
 )
 def test_programs_are_named_by_what_is_called(function: Callable[..., object], name: str) -> None:
     assert program(function, X).name == name
+
+
+def test_constants_of_several_functions_are_one_where_they_are_one_array() -> None:
+    weights = jnp.asarray(W)
+    inner = jax.checkpoint(lambda x: x @ weights)
+    made = program(lambda x: inner(x) + jax.jit(lambda x: x @ weights)(x) + x @ weights, X)
+    graph = import_jaxpr(made)
+    assert [one.shape for one in graph.constants.values()] == [(3, 4)]
 
 
 def test_types_are_those_of_jax() -> None:
@@ -173,6 +198,37 @@ def test_a_key_is_two_words() -> None:
         np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+def refused(function: Callable[..., object], *args: object) -> UnsupportedOperator:
+    with pytest.raises(UnsupportedOperator) as caught:
+        import_jaxpr(program(function, *args))
+    return caught.value
+
+
+def test_numbers_are_in_the_order_that_was_asked_for() -> None:
+    def function(key: object) -> object:
+        return jax.random.bits(key, (3,))
+
+    key = jax.random.key(0)
+    assert import_jaxpr(program(function, key)).nodes
+    with jax.threefry_partitionable(False):
+        assert "older order" in refused(function, key).nodes[0].reason
+    other = refused(lambda key: jax.random.bits(key), jax.random.key(0, impl="rbg"))
+    assert "element type key<rbg>" in str(other)
+
+
+def test_what_is_done_beside_outputs_is_refused() -> None:
+    def function(x: object) -> object:
+        with jax.named_scope("head"):
+            jax.debug.print("{}", x)
+        return x
+
+    (node,) = refused(function, X).nodes
+    assert (node.node, node.reason) == (
+        "head/debug_print",
+        "it does more than compute its outputs (DebugEffect)",
+    )
+
+
 def inner(x: object) -> object:
     return jax.lax.lgamma(x)
 
@@ -194,6 +250,26 @@ def test_lines_are_those_of_who_wrote_the_function() -> None:
     assert places["lgamma"] == f"test_traced.py:{inner.__code__.co_firstlineno + 1}"
 
 
+def test_lines_of_installed_libraries_are_not_those_of_who_called_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "gammas.py").write_text(
+        "from jax.lax import lgamma\n\ndef gamma(x): return lgamma(x)\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    gamma = import_module("gammas").gamma
+
+    def function(x: object) -> object:
+        return gamma(x)
+
+    (node,) = refused(function, X).nodes
+    assert node.place == f"test_traced.py:{function.__code__.co_firstlineno + 1}"
+    (node,) = refused(gamma, X).nodes
+    assert node.place == "gammas.py:3"  # where there is no other line
+
+
 def test_what_a_function_raises_is_its_own() -> None:
     def function(x: object) -> object:
         return x if x.sum() > 0 else -x  # type: ignore[attr-defined, operator]
@@ -207,8 +283,6 @@ def test_the_programs_of_the_folder_are_those_that_jax_records_now() -> None:
     if jax.__version__ != "0.10.2":
         pytest.skip("the files are of jax 0.10.2")
     pytest.importorskip("flax", reason="flax is not installed")
-    from pathlib import Path
-
     from tests.graph.importers.jaxpr.networks import NETWORKS
 
     for name, make in NETWORKS.items():
