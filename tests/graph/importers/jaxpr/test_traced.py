@@ -261,11 +261,11 @@ def test_lines_of_installed_libraries_are_not_those_of_who_called_them(
     monkeypatch.syspath_prepend(folder)
     gamma = import_module("gammas").gamma
 
-    def function(x: object) -> object:
+    def layer(x: object) -> object:
         return gamma(x)
 
-    (node,) = refused(function, X).nodes
-    assert node.place == f"test_traced.py:{function.__code__.co_firstlineno + 1}"
+    (node,) = refused(lambda x: layer(x), X).nodes
+    assert node.place == f"test_traced.py:{layer.__code__.co_firstlineno + 1}"
     (node,) = refused(gamma, X).nodes
     assert node.place == "gammas.py:3"  # where there is no other line
 
