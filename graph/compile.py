@@ -23,7 +23,7 @@ from ..tir.text.size import bytes_text
 from .assumed_sizes import telling_assumed
 from .engine_cache import constants_digest, engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
-from .importers.pt2.exported import archived
+from .importers.fx.exported import as_program
 from .options import BuildOptions, Shapes, Verify, check_options
 from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
 
@@ -42,6 +42,8 @@ def compile(
     model: object,
     target: Target | str | None = None,
     *,
+    args: Sequence[object] | None = None,
+    kwargs: Mapping[str, object] | None = None,
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     specialise: Sequence[NamedSizes] | int = (),
@@ -64,36 +66,34 @@ def compile(
     here, "cuda:sm_90a" or "c:avx512", gets an engine to be looked at, saved, a GPU's emulated.
 
     model: the path or the bytes of an ONNX file or of an archive of torch.export, a ModelProto, an
-    ExportedProgram, or a Graph; what it has in float16 is stored so and computed in float32.
-    shapes: sizes that it leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1},
-    {"batch": (1, 8, 64)} for the least, the usual and the largest of a run; bounds of others are
-    assumed, and `explain` says which. Of an input that is a sequence, the shape of each tensor:
-    {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'. constants: values of inputs, {"k":
-    [1]}, which are none from then on; None: an optional one has no element. specialise: sizes that
-    come often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
-    weights; 4: the four most frequent sizes get one, made in the background while runs go on.
-    schedules: a source of schedules and times, or a function of (func, target); require_tuned:
-    refuse a function that it has no tuned schedule for. passes: in place of the usual ones.
-    max_bytes: most memory of all contexts, at most `max_contexts`, with the weights.
-    strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with
-    what it was given, "kernels" runs each kernel once beside its reference, "all" does both and
-    runs the whole engine. For a GPU both run where there is one; "emulated" is "all" on the CPU.
+    ExportedProgram, a module of torch, or a Graph. args, kwargs: example inputs of a module, with
+    which torch.export follows it. shapes: sizes that it leaves open, by input {"x": (1, 3, 224,
+    224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the largest
+    of a run; bounds of others are assumed, and `explain` says which; of a sequence the shape of
+    each tensor: {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'. constants: values of
+    inputs, {"k": [1]}, which are none from then on; None: an optional one has no element.
+    specialise: sizes that come often, [{"batch": 1}]: each gets a variant of the engine for them
+    alone, which shares the weights; 4: the four most frequent ones, in the background. schedules: a
+    source of schedules and times, or a function of (func, target); require_tuned: refuse a function
+    that it has no tuned schedule for. passes: in place of the usual ones. max_bytes: most memory of
+    all contexts, at most `max_contexts`, with the weights. strict: no contraction, no
+    re-association. verify: "rewrites" compares each pass's result with what it was given, "kernels"
+    runs each kernel once beside its reference, "all" does both and runs the whole engine, on a GPU
+    where there is one; "emulated" is "all" on the CPU.
     tolerance: the largest error of an output that you accept, as a share of its largest magnitude,
-    from 1e-5. Algorithms that round more may then be used (today Winograd's F(4x4, 3x3)), each
-    where its expected error is no larger; with verify="all" the engine runs once beside its
-    reference, and is built without them where an output is off by more. `Engine.verify` allows as
-    much. cache: look for the engine among those made before, and keep it; only without `schedules`
-    and `passes`. progress: is called with the name of each stage.
-    Raises: ModelError, TargetError, ScheduleError, CompilerNotFound; OptionError for an option that
-    is not available; UntunedError; MemoryLimitError.
+    from 1e-5; algorithms that round more (Winograd's F(4x4, 3x3)) are used where their expected
+    error is no larger, not where verify="all" measures more. `Engine.verify` allows as much. cache:
+    keep the engine, and find it; not with `schedules` or `passes`. progress: called at each stage.
+    Raises: ModelError, among them OptionError, UntunedError and MemoryLimitError; TargetError,
+    ScheduleError, CompilerNotFound.
     """
     check_options(precision=precision, effort=effort, deterministic=deterministic)
     check_options(verify=verify, calibration=calibration)
     options = BuildOptions(
-        shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
+        shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance, constants
     )
-    options = replace(options, constants=constants)
-    job = _Job(archived(model), resolve_target(target), options, cache, progress or _silent)
+    model = as_program(model, args, kwargs, shapes)
+    job = _Job(model, resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
     if max_bytes is not None:
         _check_memory(engine, job.target, max_bytes, max_contexts or 1)

@@ -33,6 +33,7 @@ from ..runtime.toolchain.cache import cache_key, user_cache
 from ..runtime.version import tool_version
 from ..tir.dtype import NAMES
 from ..tir.target.target import Target
+from .importers.aten.program import ExportedProgram
 from .options import LARGEST_MODEL
 
 ENGINES, MODELS = "engines", "models"  # kinds of entries
@@ -46,12 +47,14 @@ _ELSEWHERE = (
 def model_digest(model: object) -> str | None:
     """What identifies the contents of a model; None for one whose engine cannot be kept.
 
-    model: a path, the bytes of a file, or a message of protobuf.
+    model: a path, the bytes of a file, a message of protobuf, or a program of aten operators.
     """
     if isinstance(model, bytes):
         return _digest([model], lambda: model)
     if isinstance(model, str | os.PathLike):
         return _file_digest(Path(os.fspath(model)))
+    if isinstance(model, ExportedProgram):
+        return model.digest
     serialize = getattr(model, "SerializeToString", None)
     if serialize is None:
         return None

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from onnx import ModelProto
 
 from .errors import ModelError
+from .importers.aten.importer import import_program
+from .importers.aten.program import ExportedProgram
+from .importers.fx.exported import as_program
 from .importers.onnx.importer import import_onnx
-from .importers.pt2.exported import archived
 from .importers.pt2.importer import import_pt2
 from .importers.symbols import Shapes
 from .ir.ir import Graph
@@ -32,7 +34,9 @@ def imported_graph(
                 code="constants-graph",
             )
         return model
-    model = archived(model)
+    model = as_program(model, None, None, None)
+    if isinstance(model, ExportedProgram):
+        return import_program(model, shapes=shapes, constants=constants)
     if isinstance(model, str | os.PathLike | bytes) and is_archive(model):
         return import_pt2(model, shapes=shapes, constants=constants)
     if isinstance(model, str | os.PathLike | bytes | ModelProto):

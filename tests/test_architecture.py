@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "graph": frozenset({"tir", "schedule", "codegen", "runtime", "driver"}),
     "autotune": frozenset({"tir", "schedule", "codegen", "runtime", "driver"}),
     "cli": frozenset({"tir", "schedule", "codegen", "runtime", "driver", "graph", "autotune"}),
+    "interop": frozenset({"tir", "runtime", "graph"}),
 }
 FILE_LINES, FUNCTION_LINES, INIT_LINES = 500, 60, 40
 ROOT_LINES = 100  # the root's __init__ also says where each public name lives

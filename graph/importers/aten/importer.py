@@ -91,6 +91,7 @@ class _Importer:
         reserved = frozenset((*self.program.inputs, *self.program.outputs))
         self.reader: GraphReader = started_reader(self.tensors, self.builder, reserved)
         self.aliases = Aliases()
+        self.symbols.update(self.program.numbers)
 
     def run(self, shapes: Shapes | None, constants: Mapping[str, object] | None) -> Graph:
         """The whole program."""
@@ -109,6 +110,7 @@ class _Importer:
             for item in declared:
                 self._input(item, resolved[item.name])
             self._check_ranges()
+            self._sizes()
             self._nodes(self.program.graph)
             return self._finished()
 
@@ -187,6 +189,19 @@ class _Importer:
             self._lose("input", item.name, error, item.name)
             return
         self.values[item.name] = AtenValue(self.builder.input(item.name, type_), type_)
+
+    def _sizes(self) -> None:
+        """Inputs that are sizes: what the axes of others tell."""
+        for name, text in self.program.sizes.items():
+            try:
+                self.values[name] = size_from(text, self.symbols)
+            except UnknownExpression as problem:
+                raise ModelError(
+                    f"model: the size '{name}' is {problem}; expected one that the axes of inputs "
+                    "tell.",
+                    code="aten-size",
+                    hints=("a number that a call decides may be a tensor without axes.",),
+                ) from problem
 
     def _check_ranges(self) -> None:
         """A program says for which sizes it holds."""

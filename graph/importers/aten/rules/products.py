@@ -105,6 +105,24 @@ def _attention(
     return w.emit(MatMul(), weights, value)
 
 
+def _attention_with_sums(
+    w: AtenWriter,
+    query: AtenValue,
+    key: AtenValue,
+    value: AtenValue,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    attn_mask: AtenValue | None = None,
+    scale: float | None = None,
+) -> Sequence[AtenValue | None]:
+    """What torch.compile traces on a CPU, where groups of heads may share keys; the second result,
+    for gradients, is none here.
+    """
+    grouped = query.shape[1] != key.shape[1]
+    made = _attention(w, query, key, value, attn_mask, dropout_p, is_causal, scale, grouped)
+    return made, None
+
+
 def _for_heads(w: AtenWriter, x: AtenValue, query: AtenValue) -> AtenValue:
     """Keys that groups of heads share, for each head."""
     heads, own = closed(query.shape[-3]), closed(x.shape[-3])
@@ -114,6 +132,7 @@ def _for_heads(w: AtenWriter, x: AtenValue, query: AtenValue) -> AtenValue:
 
 
 RULES: dict[str, Rule] = {
+    "_scaled_dot_product_flash_attention_for_cpu": _attention_with_sums,
     "addmm": _addmm,
     "baddbmm": _baddbmm,
     "bmm": _mm,

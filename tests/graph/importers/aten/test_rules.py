@@ -96,7 +96,8 @@ def _schema(text: str) -> tuple[str, dict[str, str | None], bool]:
     """The rule's name, the parameters with the texts of their defaults, and whether the result may
     share elements with one.
     """
-    match = re.fullmatch(r"aten::([^(]+)\((.*)\) -> (.*)", text)
+    named = text.replace("prims::", "aten::prims.")
+    match = re.fullmatch(r"aten::([^(]+)\((.*)\) -> (.*)", named)
     assert match is not None, text
     parameters = dict[str, str | None]()
     for part in re.sub(r", (?=-?[0-9])", ",", match[2]).split(", "):

@@ -1,0 +1,64 @@
+"""Weights that an engine holds, and whether those of a call are still the same.
+
+A tensor counts as the same where it is the same object, at the same address, and torch has counted
+no write to it. Writes that torch does not count are not seen: those through `tensor.data` and
+through a NumPy array of its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import is_
+from typing import Any
+
+_PATIENCE = 3  # times that a weight may change before it is an input of the engine
+
+
+@dataclass(slots=True)
+class FrozenWeights:
+    """Arguments that were the same in all calls. changes: how often each has changed; changed:
+    whether one has, since `hold`.
+    """
+
+    arguments: frozenset[int]
+    changes: dict[int, int] = field(default_factory=dict)
+    changed: bool = False
+    _places: tuple[int, ...] = ()
+    _tensors: tuple[Any, ...] = ()
+    _writes: list[int] = field(default_factory=list)
+    _addresses: list[int] = field(default_factory=list)
+
+    def hold(self, values: Sequence[Any]) -> Mapping[int, Any]:
+        """The tensors of a call that are held from now on, by argument."""
+        steady = (n for n in sorted(self.arguments) if self.changes.get(n, 0) < _PATIENCE)
+        kept = {n: values[n] for n in steady if _counts_writes(values[n])}
+        self.changed = False
+        self._places, self._tensors = tuple(kept), tuple(kept.values())
+        self._writes = [tensor._version for tensor in self._tensors]
+        self._addresses = [tensor.data_ptr() for tensor in self._tensors]
+        return kept
+
+    def same(self, values: Sequence[Any]) -> bool:
+        """Whether a call has the weights that are held."""
+        now = [values[place] for place in self._places]
+        if (
+            all(map(is_, now, self._tensors))
+            and [tensor._version for tensor in now] == self._writes
+            and [tensor.data_ptr() for tensor in now] == self._addresses
+        ):
+            return True
+        self._count(now)
+        return False
+
+    def _count(self, now: Sequence[Any]) -> None:
+        self.changed = True
+        held = zip(self._tensors, self._writes, self._addresses, strict=True)
+        for place, tensor, (kept, writes, address) in zip(self._places, now, held, strict=True):
+            if tensor is not kept or tensor._version != writes or tensor.data_ptr() != address:
+                self.changes[place] = self.changes.get(place, 0) + 1
+
+
+def _counts_writes(value: Any) -> bool:
+    """Whether a value is a tensor of whose writes torch keeps count."""
+    return hasattr(value, "data_ptr") and not value.is_inference()
