@@ -34,11 +34,13 @@ from .program import (
     ExportedGraph,
     ExportedNode,
     ExportedProgram,
+    Known,
     Named,
     Output,
     RecordedType,
     Subgraph,
 )
+from .regions import REGIONS
 from .rule import NO_VALUES
 from .rules.table import RULES, rule_name
 from .writer import AtenValue, AtenWriter, started_reader
@@ -95,7 +97,8 @@ class _Importer:
 
     def run(self, shapes: Shapes | None, constants: Mapping[str, object] | None) -> Graph:
         """The whole program."""
-        self._constants()
+        for name, value in self.program.constants.items():
+            self._constant(name, value)
         declared = self._declared()
         known = given_constants(declared, constants)
         for item in declared:
@@ -114,20 +117,20 @@ class _Importer:
             self._nodes(self.program.graph)
             return self._finished()
 
-    def _constants(self) -> None:
-        for name, value in self.program.constants.items():
-            if not isinstance(value, np.ndarray):
-                self.values[name] = value
-                continue
-            what = f"constant '{self.program.buffers.get(name, name)}'"
-            try:
-                type_ = checked_type(what, value.dtype.name, value.shape, self.limits)
-            except UnsupportedType as error:
-                self._lose("constant", self.program.buffers.get(name, name), error, name)
-                continue
-            self.tensors.account.store(what, type_)
-            own = self.builder.fresh(self.program.buffers.get(name, name))
-            self.values[name] = AtenValue(self.builder.constant(own, value), type_)
+    def _constant(self, name: str, value: Known) -> None:
+        if not isinstance(value, np.ndarray):
+            self.values[name] = value
+            return
+        called = self.program.buffers.get(name, name)
+        what = f"constant '{called}'"
+        try:
+            type_ = checked_type(what, value.dtype.name, value.shape, self.limits)
+        except UnsupportedType as error:
+            self._lose("constant", called, error, name)
+            return
+        self.tensors.account.store(what, type_)
+        own = self.builder.constant(self.builder.fresh(called), value)
+        self.values[name] = AtenValue(own, type_)
 
     def _lose(self, kind: str, name: str, error: UnsupportedType, value: str) -> None:
         self.parts.append(UnsupportedPart(kind, name, f"it {error.reason}"))
@@ -261,15 +264,22 @@ class _Importer:
 
     def _result(self, node: ExportedNode, position: int) -> Value:
         name = rule_name(node.target)
-        if name.rpartition(".")[2] in _INLINED:
+        higher = name.rpartition(".")[2]
+        if higher in _INLINED:
             return self._inlined(node)
+        if higher in REGIONS and name != higher:
+            return cast("Value", REGIONS[higher](self, node))
         written = self.aliases.written(node, position)
         rule = RULES.get(self.aliases.pure(name) if written else name)
         if rule is None:
             raise NotSupported("there is no rule for it", _OTHERS)
         given = node.arguments.items()
         arguments = {key: self._argument(one) for key, one in given if key not in NO_VALUES}
-        writer = AtenWriter(node.name, node.target, self.reader, self.tensors)
+        read = [
+            n for n, one in enumerate(node.outputs) if any(map(self.aliases.is_read, _names([one])))
+        ]
+        results = max(read, default=0) + 1
+        writer = AtenWriter(node.name, node.target, self.reader, self.tensors, results)
         try:
             result: Value = rule(writer, **arguments)
         except TilewrightError:
@@ -292,6 +302,8 @@ class _Importer:
             case Named(name):
                 if name in self.lost:
                     raise _Lost
+                if name not in self.values and name in self.program.constants:
+                    self._constant(name, self.program.constants[name])
                 if name not in self.values:
                     raise ModelError(
                         f"model: '{name}' is read, and nothing defines it.", code="aten-undefined"
@@ -310,11 +322,25 @@ class _Importer:
         given = [one for one in node.arguments.values() if isinstance(one, Named)]
         if len(graphs) != 1 or len(given) != len(graphs[0].inputs):
             raise NotSupported("it is not one graph with its inputs")
-        inner = graphs[0]
-        for formal, actual in zip(inner.inputs, given, strict=True):
-            self.values[formal] = self._argument(actual)
-        self._nodes(inner)
-        return [self._argument(one) for one in inner.outputs]
+        return self.results(graphs[0], [self._argument(one) for one in given])
+
+    def results(self, graph: ExportedGraph, given: Sequence[object]) -> list[Value]:
+        """What a graph within a node gives of these values."""
+        for formal, actual in zip(graph.inputs, given, strict=True):
+            self.values[formal] = cast("Value", actual)
+        self._nodes(graph)
+        return [self._argument(one) for one in graph.outputs]
+
+    def value_of(self, argument: Argument) -> Value:
+        """What an argument of a node is."""
+        return self._argument(argument)
+
+    def within(self, name: str) -> _Importer:
+        """Where the nodes of a graph within this one are written to."""
+        inner = _Importer(self.program, self.limits, symbols=self.symbols)
+        inner.failures, inner.parts, inner.lost = self.failures, self.parts, self.lost
+        inner.tensors.account, inner.builder.name = self.tensors.account, name
+        return inner
 
     def _bind(self, node: ExportedNode, graph: ExportedGraph, result: Value) -> None:
         """Let the outputs of a node be what its rule gives: a value, some, or a list of values."""

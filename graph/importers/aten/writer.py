@@ -55,8 +55,12 @@ Operand = AtenValue | Number | AnySize
 class AtenWriter:
     """Writes the nodes that one aten node is into a builder."""
 
-    def __init__(self, name: str, target: str, reader: GraphReader, tensors: TensorReader) -> None:
+    def __init__(
+        self, name: str, target: str, reader: GraphReader, tensors: TensorReader, results: int
+    ) -> None:
+        """results: how many are wanted: those behind them are read by nobody."""
         self.builder: GraphBuilder = reader.builder
+        self.results = results
         proto = NodeProto(name=name, op_type=target)
         self._node = NodeReader(proto, 1, reader.builder, tensors, reader, reader.walks)
 

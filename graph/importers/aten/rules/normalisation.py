@@ -36,7 +36,7 @@ def _native_layer_norm(
     bias: AtenValue | None,
     eps: float,
 ) -> Sequence[AtenValue]:
-    return _normalised(w, input, normalized_shape, weight, bias, eps, 3)
+    return _normalised(w, input, normalized_shape, weight, bias, eps, w.results)
 
 
 def _normalised(
