@@ -26,7 +26,7 @@ from ..limits import ImportLimits, UnsupportedType, checked_type
 from ..onnx.graph_reader import TITLE, GraphReader
 from ..onnx.node import LostRegion, NotSupported
 from ..onnx.tensors import TensorReader
-from ..symbols import Declared, Shapes, TensorShapes, resolve
+from ..symbols import Declared, Shapes, TensorShapes, resolve, unnamed
 from .aliases import Aliases, WrittenView
 from .expressions import UnknownExpression, size_from, symbol_of
 from .program import (
@@ -109,6 +109,9 @@ class _Importer:
                 self._know_symbols(item, array.shape)
         declared = [item for item in declared if item.name not in known]
         resolved = resolve(declared, self._with_ranges(declared, shapes))
+        for item in declared:
+            self._know_symbols(item, resolved[item.name])
+        resolved = {item.name: self._derived(item, resolved[item.name]) for item in declared}
         with telling_assumed(dims_in(size for shape in resolved.values() for size in shape)):
             for item in declared:
                 self._input(item, resolved[item.name])
@@ -154,14 +157,33 @@ class _Importer:
         if isinstance(extent, int):
             return extent
         symbol = _understood(name, extent)
-        if not symbol:
-            raise ModelError(
-                f"model: axis {axis} of input '{name}' is computed from other sizes: {extent}; "
-                "expected a number, or a size of its own.",
-                code="aten-derived-axis",
-                hints=("export it with a Dim of its own for that axis.",),
-            )
-        return SymbolicSize(symbol)
+        return SymbolicSize(symbol) if symbol else unnamed(name, axis)
+
+    def _derived(self, item: Declared, shape: Shape) -> Shape:
+        """The shape of an input, with the axes whose sizes are computed from those of others."""
+        found = list(shape)
+        for axis, extent in enumerate(self.program.graph.types[item.name].shape):
+            if not isinstance(extent, str) or item.dims is None:
+                continue
+            if item.dims[axis] != unnamed(item.name, axis):
+                continue
+            try:
+                size = size_from(extent, self.symbols)
+            except UnknownExpression as problem:
+                raise ModelError(
+                    f"model: axis {axis} of input '{item.name}' is computed from other sizes: "
+                    f"{extent}: {problem}; expected symbols that are sizes of inputs themselves.",
+                    code="aten-derived-axis",
+                    hints=("export it with a Dim of its own for that axis.",),
+                ) from problem
+            if isinstance(shape[axis], int) and shape[axis] != size:
+                raise ModelError(
+                    f"shapes: axis {axis} of input '{item.name}' is {shape[axis]}; expected "
+                    f"{size}, which other sizes say.",
+                    code="aten-derived-size",
+                )
+            found[axis] = size
+        return tuple(found)
 
     def _with_ranges(self, declared: Sequence[Declared], shapes: Shapes | None) -> TensorShapes:
         """What the caller says, and for symbols of which nothing is said, what is recorded."""
@@ -181,11 +203,10 @@ class _Importer:
 
     def _know_symbols(self, item: Declared, shape: Shape) -> None:
         for dim, size in zip(item.dims or (), shape, strict=True):
-            if isinstance(dim, SymbolicSize):
+            if isinstance(dim, SymbolicSize) and dim.name.isidentifier():
                 self.symbols.setdefault(dim.name, size)
 
     def _input(self, item: Declared, shape: Shape) -> None:
-        self._know_symbols(item, shape)
         try:
             type_ = checked_type(f"input '{item.name}'", item.dtype, shape, self.limits)
         except UnsupportedType as error:

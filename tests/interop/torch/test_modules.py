@@ -163,3 +163,34 @@ def test_a_view_of_a_weight_and_tied_weights_are_read(model: Words) -> None:
     arrays = {program.buffers[key]: one for key, one in program.constants.items()}
     assert arrays["words.weight"] is arrays["out.weight"]
     np.testing.assert_array_equal(arrays["shift"], np.arange(16.0)[::2])
+
+
+class Doubled(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Takes two inputs, of which one has twice as many rows, and one more."""
+
+    def forward(self, x: Any, y: Any) -> Any:
+        return x.repeat(2, 1) + y[1:]
+
+
+def doubled() -> Any:
+    rows = torch.export.Dim("rows", min=1, max=32)
+    given = torch.randn(3, 4), torch.randn(7, 4)
+    return torch.export.export(
+        Doubled().eval(), given, dynamic_shapes={"x": {0: rows}, "y": {0: 2 * rows + 1}}
+    )
+
+
+def test_a_size_may_be_computed_from_others() -> None:
+    engine = tw.compile(doubled())
+    for rows in (1, 5, 32):
+        x, y = torch.randn(rows, 4), torch.randn(2 * rows + 1, 4)
+        np.testing.assert_allclose(engine(x, y), Doubled()(x, y), rtol=1e-6)
+    with pytest.raises(ValueError, match="argument-sizes"):
+        engine(torch.randn(3, 4), torch.randn(8, 4))
+    closed = tw.compile(doubled(), shapes={"x": (4, 4)})
+    assert [spec.shape for spec in closed.inputs] == [(4, 4), (9, 4)]
+
+
+def test_a_size_that_others_contradict_is_refused() -> None:
+    error = refused(doubled(), shapes={"x": (4, 4), "y": (8, 4)})
+    assert error.code == "aten-derived-size"
