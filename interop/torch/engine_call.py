@@ -13,10 +13,10 @@ from ...runtime.engine.engine import Engine
 from .errors import NotForEngines
 from .layout import inverse
 from .program import GraphProgram, GraphResult
-from .sizes import Bounds, shape_at, told_sizes, value_at
+from .sizes import Bounds, evaluated, shape_at, told_sizes, value_at
 
 _KEPT = 64  # choices of sizes whose results are known
-_REPORT = "its guards should have made a new graph: please report it."
+_AGREE = "keys, values and masks of an attention have as many places."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,9 @@ class EngineCall:
         for (number, order), shape in zip(self._taken, results.inputs, strict=True):
             tensor = values[number] if order is None else values[number].permute(order)
             inputs.append(_array(tensor if tensor.is_contiguous() else tensor.contiguous()))
-            if tensor.shape != shape:  # torch's guards see to it
-                raise NotForEngines(f"argument {number} has shape {list(tensor.shape)}", _REPORT)
+            if tensor.shape != shape:
+                told = f"argument {number} has shape {list(tensor.shape)} where others tell "
+                raise NotForEngines(f"{told}{list(shape)}", _AGREE)
         made = [torch.empty(shape, dtype=dtype) for shape, dtype in results.outputs]
         if made:
             threads = self._threads or torch.get_num_threads()
@@ -108,6 +109,7 @@ class EngineCall:
     def _at(self, values: Sequence[Any]) -> _Results:
         """What results are at the sizes of a call."""
         sizes = {**told_sizes(self._made.told, values), **self._made.program.numbers}
+        sizes |= {name: int(evaluated(one, sizes)) for name, one in self._made.same.items()}
         outputs = dict[str, tuple[tuple[int, ...], Any]]()
         views = dict[int, tuple[tuple[int, ...], tuple[int, ...], int]]()
         for place, given in enumerate(self._given):

@@ -20,6 +20,7 @@ from ...graph.importers.aten.program import (
     RecordedType,
 )
 from ...graph.importers.fx.reader import FxReader, extent
+from .equalities import solved
 from .errors import NotForEngines
 from .layout import inverse, stored_order
 
@@ -56,7 +57,7 @@ class GraphProgram:
     """A program, and how arguments and results of calls are its inputs and outputs.
 
     told: for each symbol, the axis of an argument that tells it. loose: numbers that no axis tells,
-    by argument, with their symbols.
+    by argument, with their symbols. same: symbols that are expressions of others.
     """
 
     program: ExportedProgram
@@ -64,6 +65,7 @@ class GraphProgram:
     given: tuple[GraphResult, ...]
     told: Mapping[str, Axis]
     loose: Mapping[int, str]
+    same: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ class _Making:
 
     def __init__(self, traced: TracedGraph, frozen: Mapping[int, Any]) -> None:
         self.traced, self.frozen = traced, frozen
-        self.reader = FxReader()
+        self.same = solved(traced.module)
+        self.reader = FxReader(same=self.same)
         self.graph = self.reader.graph(traced.module)
         self.types = dict(self.graph.types)
         self.first: list[ExportedNode] = []
@@ -135,14 +138,15 @@ class _Making:
             self.sizes,
         )
         loose = {n: one for n, one in self.numbers.items() if one and one not in self.told}
-        return GraphProgram(program, tuple(self.taken), given, self.told, loose)
+        same = {str(symbol): expression for symbol, expression in self.same.items()}
+        return GraphProgram(program, tuple(self.taken), given, self.told, loose, same)
 
     def _argument(self, number: int, node: Any) -> None:
         import torch
 
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt):
-            text = extent(value)
+            text = extent(value, self.same)
             self.sizes[node.name] = str(text)
             self.numbers[number] = symbol_of(text) if isinstance(text, str) else ""
             return
@@ -166,7 +170,7 @@ class _Making:
             self.first.append(_permuted(name, inverse(order), node.name))
         self.taken.append(EngineInput(name, number, order))
         for axis, size in enumerate(value.shape):
-            text = extent(size)
+            text = extent(size, self.same)
             symbol = symbol_of(text) if isinstance(text, str) else ""
             if symbol:
                 self.told.setdefault(symbol, (number, axis))

@@ -76,7 +76,11 @@ def value_at(number: Any, sizes: Mapping[str, int]) -> int | float | bool:
     """A number that is a result, at these sizes."""
     if isinstance(number, int | float | bool):
         return number
-    expression = number.node.expr
+    return evaluated(number.node.expr, sizes)
+
+
+def evaluated(expression: Any, sizes: Mapping[str, int]) -> int | float | bool:
+    """What an expression of symbols is, at these sizes."""
     at = {symbol: sizes[str(symbol)] for symbol in expression.free_symbols}
     found = expression.subs(at)
     return int(found) if found.is_Integer else float(found) if found.is_number else bool(found)

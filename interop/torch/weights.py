@@ -18,7 +18,7 @@ _PATIENCE = 3  # times that a weight may change before it is an input of the eng
 @dataclass(slots=True)
 class FrozenWeights:
     """Arguments that were the same in all calls. changes: how often each has changed; changed:
-    whether one has, since `hold`.
+    whether one had, at the last `hold`.
     """
 
     arguments: frozenset[int]
@@ -31,9 +31,9 @@ class FrozenWeights:
 
     def hold(self, values: Sequence[Any]) -> Mapping[int, Any]:
         """The tensors of a call that are held from now on, by argument."""
+        self.changed = self._count(values)
         steady = (n for n in sorted(self.arguments) if self.changes.get(n, 0) < _PATIENCE)
         kept = {n: values[n] for n in steady if _counts_writes(values[n])}
-        self.changed = False
         self._places, self._tensors = tuple(kept), tuple(kept.values())
         self._writes = [tensor._version for tensor in self._tensors]
         self._addresses = [tensor.data_ptr() for tensor in self._tensors]
@@ -42,21 +42,25 @@ class FrozenWeights:
     def same(self, values: Sequence[Any]) -> bool:
         """Whether a call has the weights that are held."""
         now = [values[place] for place in self._places]
-        if (
+        return (
             all(map(is_, now, self._tensors))
             and [tensor._version for tensor in now] == self._writes
             and [tensor.data_ptr() for tensor in now] == self._addresses
-        ):
-            return True
-        self._count(now)
-        return False
+        )
 
-    def _count(self, now: Sequence[Any]) -> None:
-        self.changed = True
-        held = zip(self._tensors, self._writes, self._addresses, strict=True)
-        for place, tensor, (kept, writes, address) in zip(self._places, now, held, strict=True):
-            if tensor is not kept or tensor._version != writes or tensor.data_ptr() != address:
-                self.changes[place] = self.changes.get(place, 0) + 1
+    def _count(self, values: Sequence[Any]) -> bool:
+        """Count what has changed; whether anything has."""
+        held = zip(self._places, self._tensors, self._writes, self._addresses, strict=True)
+        found = [
+            place
+            for place, kept, writes, address in held
+            if values[place] is not kept
+            or values[place]._version != writes
+            or values[place].data_ptr() != address
+        ]
+        for place in found:
+            self.changes[place] = self.changes.get(place, 0) + 1
+        return bool(found)
 
 
 def _counts_writes(value: Any) -> bool:

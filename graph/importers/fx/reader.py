@@ -7,7 +7,7 @@ has for them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,12 +32,13 @@ _STRIDED = "aten.as_strided.default"
 @dataclass
 class FxReader:
     """Reads a graph and those within it. known: what nodes get from the module, by their names;
-    values: what each node stands for.
+    values: what each node stands for. same: symbols that stand for others, or for numbers.
     """
 
     arrays: ArrayReader = field(default_factory=ArrayReader)
     known: dict[str, Known] = field(default_factory=dict)
     values: dict[Any, Argument] = field(default_factory=dict)
+    same: Mapping[Any, Any] = field(default_factory=dict)
 
     def graph(self, module: Any, prefix: str = "") -> ExportedGraph:
         """The graph of a GraphModule. prefix: of the names of what it gets from the module.
@@ -123,7 +124,8 @@ class _Reading:
 
     def _record(self, name: str, made: Any) -> None:
         if isinstance(made, torch().Tensor):
-            self.types[name] = recorded(made)
+            shape = tuple(extent(size, self.reader.same) for size in made.shape)
+            self.types[name] = RecordedType(dtype_name(made.dtype), shape)
 
     def _argument(self, value: Any) -> Argument:
         module = torch()
@@ -138,16 +140,11 @@ class _Reading:
         return str(value)  # a device, a layout: what no rule has
 
 
-def recorded(tensor: Any) -> RecordedType:
-    """The type that is recorded of a tensor."""
-    return RecordedType(dtype_name(tensor.dtype), tuple(map(extent, tensor.shape)))
-
-
-def extent(size: Any) -> Extent:
+def extent(size: Any, same: Mapping[Any, Any] | None = None) -> Extent:
     """A size: a number, or the text of the expression that it is."""
     if isinstance(size, int):
         return size
-    expression = size.node.expr
+    expression = size.node.expr.xreplace(same or {})
     if expression.is_Integer:
         return int(expression)
     sympy: Any = sys.modules["sympy"]  # torch has it where it has symbols
