@@ -547,10 +547,18 @@ def test_a_graph_whose_open_sizes_are_refused_has_an_engine_for_each(built: list
     assert len(built) == 2
 
 
-def test_what_an_open_size_prevents_is_compiled_for_each(built: list[Any]) -> None:
-    def function(x: Any) -> Any:
-        return x * torch.linspace(0, 1, x.shape[0])[:, None]
-
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.flip(0) + 1,
+        lambda x: (x @ x.t()).tril(x.shape[0] // 2),
+        lambda x: torch.nn.functional.interpolate(x.t()[None], size=7, mode="linear"),
+    ],
+    ids=["flip", "tril", "interpolate"],
+)
+def test_what_an_open_size_prevents_is_compiled_for_each(
+    function: Callable[[Any], Any], built: list[Any]
+) -> None:
     call = compiled(function, dynamic=True)
     with torch.no_grad():
         for size in (4, 6, 4, 6):

@@ -166,7 +166,7 @@ def write_schemas() -> None:
     for name in sorted(RULES):
         space = "prims" if name.startswith("prims.") else "aten"
         base, _, overload = name.removeprefix("prims.").partition(".")
-        if base not in ("_operator", "torch"):
+        if base not in ("_operator", "math", "torch"):
             operators = getattr(getattr(torch.ops, space), base)
             lines.append(str(getattr(operators, overload or "default")._schema))
     (HERE / "schemas.txt").write_text("\n".join(lines) + "\n")
