@@ -34,7 +34,7 @@ def _dot(w: AtenWriter, self: AtenValue, tensor: AtenValue) -> AtenValue:
     return w.spell("MatMul", self, tensor)
 
 
-def _linear(
+def linear(
     w: AtenWriter, input: AtenValue, weight: AtenValue, bias: AtenValue | None = None
 ) -> AtenValue:
     made = w.spell("MatMul", input, transposed(w, weight))
@@ -72,7 +72,7 @@ def _einsum(w: AtenWriter, equation: str, tensors: Sequence[AtenValue]) -> AtenV
     return w.spell("Einsum", *tensors, equation=equation)
 
 
-def _attention(
+def attention(
     w: AtenWriter,
     query: AtenValue,
     key: AtenValue,
@@ -119,7 +119,7 @@ def _attention_with_sums(
     for gradients, is none here.
     """
     grouped = query.shape[1] != key.shape[1]
-    made = _attention(w, query, key, value, attn_mask, dropout_p, is_causal, scale, grouped)
+    made = attention(w, query, key, value, attn_mask, dropout_p, is_causal, scale, grouped)
     return made, None
 
 
@@ -138,9 +138,9 @@ RULES: dict[str, Rule] = {
     "bmm": _mm,
     "dot": _dot,
     "einsum": _einsum,
-    "linear": _linear,
+    "linear": linear,
     "matmul": _matmul,
     "mm": _mm,
     "mv": _mv,
-    "scaled_dot_product_attention": _attention,
+    "scaled_dot_product_attention": attention,
 }
