@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from operator import is_
 from typing import Any
 
+import torch
+
+_ADDRESS = torch.Tensor.data_ptr
 _PATIENCE = 3  # times that a weight may change before it is an input of the engine
 
 
@@ -36,16 +39,15 @@ class FrozenWeights:
         kept = {n: values[n] for n in steady if _counts_writes(values[n])}
         self._places, self._tensors = tuple(kept), tuple(kept.values())
         self._writes = [tensor._version for tensor in self._tensors]
-        self._addresses = [tensor.data_ptr() for tensor in self._tensors]
+        self._addresses = list(map(_ADDRESS, self._tensors))
         return kept
 
     def same(self, values: Sequence[Any]) -> bool:
         """Whether a call has the weights that are held."""
-        now = [values[place] for place in self._places]
         return (
-            all(map(is_, now, self._tensors))
-            and [tensor._version for tensor in now] == self._writes
-            and [tensor.data_ptr() for tensor in now] == self._addresses
+            all(map(is_, map(values.__getitem__, self._places), self._tensors))
+            and [tensor._version for tensor in self._tensors] == self._writes
+            and list(map(_ADDRESS, self._tensors)) == self._addresses
         )
 
     def _count(self, values: Sequence[Any]) -> bool:

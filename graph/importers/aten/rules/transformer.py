@@ -105,11 +105,10 @@ def _mixed(
     qkv_weight, qkv_bias, proj_weight, proj_bias = weights
     batch, length, width = x.shape
     depth = closed(width) // heads
-    parts = w.reshape(linear(w, x, qkv_weight, qkv_bias), (batch, length, 3, heads, depth))
-    turned = w.emit(Transpose((2, 0, 3, 1, 4)), parts)
+    thirds = (w.spell_all("Split", 3, one, axis=0, num_outputs=3) for one in (qkv_weight, qkv_bias))
     query, key, value = (
-        w.reshape(one, (batch, heads, length, depth))
-        for one in w.spell_all("Split", 3, turned, axis=0, num_outputs=3)
+        w.emit(Transpose(_SWAPPED), w.reshape(linear(w, x, *own), (batch, length, heads, depth)))
+        for own in zip(*thirds, strict=True)
     )
     bias = None if mask is None else _bias(w, mask, kind, x.dtype)
     made = attention(w, query, key, value, bias)
