@@ -220,7 +220,9 @@ def table(rows: Sequence[Row]) -> str:
             row.model,
             threads,
             f"{milliseconds:.2f}",
-            ", ".join(f"{one} {ratio:.2f}" for one, ratio in row.over_ours[threads].items()),
+            ", ".join(
+                f"{one} {ratio:.2f}" for one, ratio in row.over_ours.get(threads, {}).items()
+            ),
             ", ".join(f"{way} {count}" for way, count in row.launches.items()),
             ", ".join(f"{one} {found:.1e}" for one, found in row.errors.items()),
             ", ".join(f"{what} {seconds:.2f}" for what, seconds in row.seconds.items()),
