@@ -5,7 +5,7 @@ What is needed to make one (ONNX, graph and proof libraries) is imported only th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -21,10 +21,20 @@ from ..runtime.model.interface import Interface
 from ..tir.target.target import Target
 from ..tir.text.size import bytes_text
 from .assumed_sizes import telling_assumed
-from .engine_cache import constants_digest, engine_key, keep_engine, kept_engine, model_digest
+from .engine_cache import (
+    constants_digest,
+    engine_key,
+    keep_engine,
+    keep_requests,
+    kept_engine,
+    key_with_requests,
+    model_digest,
+)
 from .errors import ModelError
+from .extensions.entries import importer_of
+from .extensions.identity import pass_identity
 from .importers.pt2.exported import archived
-from .options import BuildOptions, Shapes, Verify, check_options
+from .options import BuildOptions, Shapes, Verify, check_options, given_passes
 from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
 
 if TYPE_CHECKING:
@@ -49,7 +59,7 @@ def compile(
     effort: str = "default",
     schedules: ScheduleSource | Chooser | None = None,
     require_tuned: bool = False,
-    passes: tuple[GraphPass, ...] | None = None,
+    passes: Iterable[GraphPass] | None = None,
     max_bytes: int | None = None,
     max_contexts: int | None = None,
     deterministic: str = "engine",
@@ -73,7 +83,9 @@ def compile(
     come often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
     weights; 4: the four most frequent sizes get one, made in the background while runs go on.
     schedules: a source of schedules and times, or a function of (func, target); require_tuned:
-    refuse a function that it has no tuned schedule for. passes: in place of the usual ones.
+    refuse a function that it has no tuned schedule for. passes: in place of the usual ones, which
+    are `tw.PASSES`: tw.PASSES.after(GeluRecognition, MyPass()). What a pass of yours makes is
+    always compared.
     max_bytes: most memory of all contexts, at most `max_contexts`, with the weights.
     strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with
     what it was given, "kernels" runs each kernel once beside its reference, "all" does both and
@@ -82,15 +94,18 @@ def compile(
     from 1e-5. Algorithms that round more may then be used (today Winograd's F(4x4, 3x3)), each
     where its expected error is no larger; with verify="all" the engine runs once beside its
     reference, and is built without them where an output is off by more. `Engine.verify` allows as
-    much. cache: look for the engine among those made before, and keep it; only without `schedules`
-    and `passes`. progress: is called with the name of each stage.
+    much. cache: look for the engine among those made before, and keep it; only without `schedules`,
+    and where passes and operators of others have a source that can be read, as notes of the engine
+    say. progress: is called with the name of each stage.
     Raises: ModelError, TargetError, ScheduleError, CompilerNotFound; OptionError for an option that
-    is not available; UntunedError; MemoryLimitError.
+    is not available; OperatorError, ExtensionError for what others bring; UntunedError;
+    MemoryLimitError.
     """
     check_options(precision=precision, effort=effort, deterministic=deterministic)
     check_options(verify=verify, calibration=calibration)
+    chosen = given_passes(passes)
     options = BuildOptions(
-        shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
+        shapes, schedules, require_tuned, chosen, max_contexts, strict, verify, tolerance
     )
     options = replace(options, constants=constants)
     job = _Job(archived(model), resolve_target(target), options, cache, progress or _silent)
@@ -113,15 +128,17 @@ class _Job:
     def engine(self) -> Engine:
         """The engine, found among those that are kept, or made."""
         key = self._key()
-        engine = self._kept(key)
+        engine = self._kept(key, key)
         if engine is None:
             # here, because a hit must not wait for what only a build needs
             from .compile_model import compile_model
+            from .extensions.lookup import recorded_requests
 
-            with fewer_collections(), _telling_memory():
+            with fewer_collections(), _telling_memory(), recorded_requests() as asked:
                 engine = compile_model(self.model, self.target, self.options, self.tell)
             if key:
-                keep_engine(key, engine)
+                keep_requests(key, [(one.front, one.key, one.namespace) for one in asked])
+            self._keep(key, key, engine)
         return engine
 
     def specialised(
@@ -139,14 +156,13 @@ class _Job:
         chosen = chosen_sizes(engine, wanted)
         if not chosen:
             return engine
-        key = self._key(chosen)
-        made = self._kept(key)
+        key, base = self._key(chosen), self._key()
+        made = self._kept(key, base)
         if made is None:
             variants = [Variant(sizes, self._at(engine.interface, dict(sizes))) for sizes in chosen]
             parts = with_variants(engine.parts, variants)
             made = Engine[Any](parts, max_contexts=self.options.max_contexts)
-            if key:
-                keep_engine(key, made)
+            self._keep(key, base, made)
         return made
 
     def _at(self, interface: Interface, sizes: NamedSizes) -> EngineParts:
@@ -157,14 +173,23 @@ class _Job:
         model = _closed(self.model, sizes)
         return replace(self, model=model, options=options, cache=False).engine().parts
 
-    def _kept(self, key: str | None) -> Engine | None:
-        return kept_engine(key, self.target, self.options.max_contexts) if key else None
+    def _kept(self, key: str | None, base: str | None) -> Engine | None:
+        """base: the key of the model's engine without variants."""
+        whole = key_with_requests(key, base)
+        return kept_engine(whole, self.target, self.options.max_contexts) if whole else None
+
+    def _keep(self, key: str | None, base: str | None, engine: Engine) -> None:
+        whole = key_with_requests(key, base)
+        if whole:
+            keep_engine(whole, engine)
 
     def _key(self, variants: Sequence[Chosen] = ()) -> str | None:
         """Under what the engine is kept; None where it is not."""
         options = self.options
-        own = options.schedules is not None or options.passes is not None
-        if not self.cache or own or options.require_tuned:
+        if not self.cache or options.schedules is not None or options.require_tuned:
+            return None
+        passes = options.passes and [pass_identity(one).key for one in options.passes]
+        if (passes and None in passes) or importer_of(self.model) is not None:
             return None
         digest, constants = model_digest(self.model), constants_digest(options.constants or {})
         if digest is None or constants is None:
@@ -172,6 +197,8 @@ class _Job:
         plain = {name: getattr(options, name) for name in ("strict", "verify", "tolerance")}
         shapes = dict(options.shapes or {})
         values = {"shapes": shapes, "constants": constants, "variants": variants, **plain}
+        if passes is not None:
+            values["passes"] = passes
         return engine_key(digest, self.target, values)
 
 
