@@ -119,24 +119,17 @@ def operator(
     Raises: OperatorError.
     """
 
+    _check_name(name, version)
+    rules = _onnx_rule(name, onnx), _aten_rule(name, aten)
+
     def declare(kind: type[Kind]) -> type[Kind]:
-        made = _checked_class(name, kind)
-        rules = _onnx_rule(name, onnx), _aten_rule(name, aten)
+        _check_class(name, kind)
+        made = _frozen(name, kind)
         if any(rule is not None and rule.build is None for rule in rules):
             _check_fields(name, made)
         DECLARED.add(Declaration(name, version, made, *rules))
         return made
 
-    if not _NAME.fullmatch(name):
-        raise OperatorError(
-            f"operators: the name {name!r} has no namespace; expected one like 'my.ops::Mish'.",
-            code="operator-name",
-        )
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise OperatorError(
-            f"operators: the version of '{name}' is {version!r}; expected 1, 2, ...",
-            code="operator-version",
-        )
     return declare
 
 
@@ -161,16 +154,39 @@ def blame(op: Operator, method: str, error: Exception) -> None:
         ) from error
 
 
-def _checked_class(name: str, kind: type[Kind]) -> type[Kind]:
-    """The class as a frozen dataclass. Raises: OperatorError."""
+def _check_name(name: object, version: object) -> None:
+    """Raises: OperatorError."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise OperatorError(
+            f"operators: the name {name!r} has no namespace; expected one like 'my.ops::Mish'.",
+            code="operator-name",
+        )
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise OperatorError(
+            f"operators: the version of '{name}' is {version!r}; expected 1, 2, ...",
+            code="operator-version",
+        )
+
+
+def _check_class(name: str, kind: object) -> None:
+    """Raises: OperatorError."""
     if not (isinstance(kind, type) and issubclass(kind, Operator)):
         _refuse_class(name, kind, "is no operator; expected a subclass of tw.Operator")
     if not kind.__name__.isascii():
         _refuse_class(name, kind, "has a name that is no ASCII; kernels are called by it")
-    made = _frozen(name, kind)
-    if isabstract(made):
-        lacking = ", ".join(sorted(made.__abstractmethods__))
+    if isabstract(kind):
+        lacking = ", ".join(sorted(kind.__abstractmethods__))
         _refuse_class(name, kind, f"lacks {lacking}; expected a class that has all of them")
+
+
+def _frozen(name: str, kind: type[Kind]) -> type[Kind]:
+    """The class as a frozen dataclass; itself where it is one. Raises: OperatorError."""
+    made = kind
+    if "__dataclass_params__" not in vars(kind):
+        try:
+            made = dataclass(frozen=True)(kind)
+        except TypeError as error:
+            _refuse_class(name, kind, f"cannot be a frozen dataclass: {error}")
     for item in fields(made):
         if not (item.compare and item.repr and item.init and item.hash is not False):
             _refuse_class(
@@ -182,17 +198,7 @@ def _checked_class(name: str, kind: type[Kind]) -> type[Kind]:
     return made
 
 
-def _frozen(name: str, kind: type[Kind]) -> type[Kind]:
-    """The class as a frozen dataclass; itself where it is one. Raises: OperatorError."""
-    if "__dataclass_params__" in vars(kind):
-        return kind
-    try:
-        return dataclass(frozen=True)(kind)
-    except TypeError as error:
-        _refuse_class(name, kind, f"cannot be a frozen dataclass: {error}")
-
-
-def _refuse_class(name: str, kind: type[object], problem: str) -> NoReturn:
+def _refuse_class(name: str, kind: object, problem: str) -> NoReturn:
     title = getattr(kind, "__qualname__", repr(kind))
     raise OperatorError(f"operators: {title}, '{name}', {problem}.", code="operator-class")
 
@@ -214,33 +220,35 @@ def _check_fields(name: str, kind: type[Operator]) -> None:
             )
 
 
-def _onnx_rule(
-    name: str, given: OnnxRule | tuple[str, str, tuple[int, ...]] | None
-) -> OnnxRule | None:
+def _onnx_rule(name: str, given: object) -> OnnxRule | None:
     """Raises: OperatorError."""
-    rule = OnnxRule(*given) if isinstance(given, tuple) and len(given) == 3 else given
-    if rule is None:
+    if given is None:
         return None
-    fits = isinstance(rule, OnnxRule) and isinstance(rule.domain, str) and bool(rule.name)
-    if not fits or not rule.versions or not all(isinstance(n, int) for n in rule.versions):
-        raise OperatorError(
-            f"operators: onnx of '{name}' is {given!r}; expected the domain, the name and the "
-            "versions of its nodes, as in ('my.ops', 'Mish', (1,)), or an OnnxRule.",
-            code="operator-onnx",
-        )
-    return rule
+    rule = OnnxRule(*given) if isinstance(given, tuple) and len(given) == 3 else given
+    if isinstance(rule, OnnxRule):
+        match rule.domain, rule.name, rule.versions:
+            case (str(), str(called), tuple(versions)) if called and versions:
+                if all(isinstance(number, int) for number in versions):
+                    return rule
+    raise OperatorError(
+        f"operators: onnx of '{name}' is {given!r}; expected the domain, the name and the "
+        "versions of its nodes, as in ('my.ops', 'Mish', (1,)), or an OnnxRule.",
+        code="operator-onnx",
+    )
 
 
-def _aten_rule(name: str, given: AtenRule | str | None) -> AtenRule | None:
+def _aten_rule(name: str, given: object) -> AtenRule | None:
     """Raises: OperatorError."""
+    if given is None:
+        return None
     rule = AtenRule(given) if isinstance(given, str) else given
-    if rule is not None and not (isinstance(rule, AtenRule) and _TARGET.fullmatch(rule.target)):
-        raise OperatorError(
-            f"operators: aten of '{name}' is {given!r}; expected the name of an operator of "
-            "torch.library, as in 'my::mish', or an AtenRule.",
-            code="operator-aten",
-        )
-    return rule
+    if isinstance(rule, AtenRule) and _TARGET.fullmatch(rule.target):
+        return rule
+    raise OperatorError(
+        f"operators: aten of '{name}' is {given!r}; expected the name of an operator of "
+        "torch.library, as in 'my::mish', or an AtenRule.",
+        code="operator-aten",
+    )
 
 
 def _place(kind: type[Operator]) -> tuple[str, str, str]:

@@ -35,8 +35,8 @@ def verify(graph: Graph) -> None:
         if isinstance(node.op, RegionOperator):
             for region in node.op.regions:
                 verify(region)
-        elif type(node.op) not in OPERATORS and declaration_of(type(node.op)) is None:
-            _refuse_operator(graph, node)
+        elif type(node.op) not in OPERATORS:
+            _check_operator(graph, node)
         if missing := [value for value in node.inputs if value not in defined]:
             _refuse(graph, f"{node.title} reads '{missing[0]}' before it is defined")
         for n, value in enumerate(node.outputs):
@@ -62,8 +62,23 @@ def verify(graph: Graph) -> None:
         _refuse(graph, f"'{min(unused)}' has a type and no definition")
 
 
-def _refuse_operator(graph: Graph, node: GraphNode) -> None:
-    kind = type(node.op)
+def _check_operator(graph: Graph, node: GraphNode) -> None:
+    """Refuse an operator of others that is not declared, or that has no hash: equal ones are one.
+
+    Raises: OperatorError; InternalError for one of ours.
+    """
+    kind, declared = type(node.op), declaration_of(type(node.op))
+    if declared is not None:
+        try:
+            hash(node.op)
+        except TypeError as error:
+            raise OperatorError(
+                f"verify: graph '{graph.name}': {node.title} holds {declared}, which has no hash: "
+                f"{error}.",
+                code="operator-hash",
+                hints=("fields are numbers, texts and tuples of them: a tuple for a list.",),
+            ) from error
+        return
     if is_ours(kind):
         _refuse(graph, f"{node.title} is not one of the core operators")
     name = kind.__name__

@@ -37,10 +37,7 @@ from .values import (
 Inputs = Sequence[Array | TensorType]
 _OF_THE_VALUE = (declared_found, frozen_found, hash_found, equality_found, copies_found)
 _OF_A_CASE = (
-    inputs_found,
-    kernel_found,
     folding_found,
-    precision_found,
     refusals_found,
     role_found,
     view_found,
@@ -98,17 +95,27 @@ def _of_case(case: OperatorCase, seed: int, notes: list[str]) -> Iterator[Operat
         return
     except Exception:
         pass  # the checks say so
-    types = list(guarded(types_found(case)))
-    yield from types
-    if types:  # nothing else can be compared
-        return
-    yield from guarded(values_found(case, np.random.default_rng(seed)))
+    for first in (types_found, inputs_found):
+        found = list(guarded(first(case)))
+        yield from found
+        if found:  # nothing else can be compared
+            return
     for check in _OF_A_CASE:
         yield from guarded(check(case))
-    yield from guarded(open_sizes_found(case, notes))
+    rng = np.random.default_rng(seed)
+    for one in (
+        precision_found(case),
+        values_found(case, rng),
+        kernel_found(case),
+        open_sizes_found(case, notes),
+    ):
+        found = list(guarded(one))
+        yield from found
+        if found:  # what comes would say the same
+            return
 
 
-def _value(operator: Operator | type[Operator]) -> Operator:
+def _value(operator: object) -> Operator:
     """An operator, of a class the one with its defaults. Raises: OperatorError."""
     if isinstance(operator, Operator):
         return operator

@@ -9,6 +9,7 @@ from itertools import permutations
 
 import numpy as np
 
+from ...tir.sizes import closed_shape
 from ..ir.at_sizes import has_sizes
 from ..kernels.collapse import collapsed
 from ..kernels.fused_kernel import fused_kernel_of
@@ -100,7 +101,7 @@ def _spatial(case: OperatorCase) -> Iterator[OperatorFinding]:
 
 def view_found(case: OperatorCase) -> Iterator[OperatorFinding]:
     """A view has the bytes of its first input."""
-    said = case.arrays and case.call("is_view", lambda: case.op.is_view(case.types))
+    said = case.call("is_view", lambda: bool(case.arrays) and case.op.is_view(case.types))
     if said and _only(case).tobytes() != case.arrays[0].tobytes():
         problem = "is_view says that the result has the bytes of the first input"
         yield case.finding("view", problem, "is_view gives False where it is not sure.")
@@ -175,7 +176,7 @@ def joined_found(case: OperatorCase) -> Iterator[OperatorFinding]:
     small = case.call("joinable_axes", lambda: collapsed(fused))
     if small == fused:
         return
-    shapes = [operand.type.shape for operand in small.operands]
+    shapes = [closed_shape(operand.type.shape) for operand in small.operands]
     arrays = [array.reshape(s) for array, s in zip(case.arrays, shapes, strict=True)]
     y = _only(OperatorCase(small.steps[0].op, tuple(arrays)))
     if y.shape != small.result.shape or not _close(y.reshape(-1), _only(case).reshape(-1)):

@@ -121,9 +121,6 @@ class Passes:
         return found[place - 1]
 
 
-PASSES = Passes(PIPELINE)
-
-
 def chosen_passes(passes: Iterable[GraphPass] | None) -> tuple[GraphPass, ...]:
     """The passes of a compile: the usual ones, or those that a caller gives.
 
@@ -150,3 +147,6 @@ def _check_pass(one: object) -> None:
             "a strict build leaves such a pass out.",
         ),
     )
+
+
+PASSES = Passes(PIPELINE)

@@ -47,7 +47,7 @@ class Times(Scaled):
     mode: Literal["once", "twice"] = "once"
     also: tuple[int, ...] = ()
     flag: bool = False
-    name: str | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         if self.by == 0:
@@ -118,7 +118,7 @@ def reason(name: str, **options: object) -> str:
 
 
 def test_attributes_are_fields_by_name() -> None:
-    graph = imported("Times", by=2.0, mode="twice", also=[3, 4], flag=1, name="n")
+    graph = imported("Times", by=2.0, mode="twice", also=[3, 4], flag=1, label="n")
     assert [node.op for node in graph.nodes] == [Times(2.0, "twice", (3, 4), True, "n")]
     x = np.ones((2, 3), np.float32)
     np.testing.assert_array_equal(evaluate(graph, {"x": x})["y"], x * 24**2)
@@ -201,6 +201,17 @@ def test_two_rules_for_one_node_are_refused() -> None:
         )
     finally:
         del DECLARED.onnx["Relu"]
+
+
+def test_what_onnx_defines_as_a_function_is_that() -> None:
+    @tw.operator("tests.onnx::Celu", onnx=("", "Celu", (12,)))
+    class Celu(Scaled):
+        pass
+
+    try:
+        assert reason("Celu", domain="").startswith("tilewright has a rule for it, and operator")
+    finally:
+        del DECLARED.onnx["Celu"]
 
 
 def test_what_onnx_has_and_tilewright_lacks_can_be_declared() -> None:

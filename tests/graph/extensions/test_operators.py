@@ -89,6 +89,22 @@ def test_an_operator_that_nobody_declared_is_refused_with_what_to_do() -> None:
     )
 
 
+@tw.operator("tests.declared::Listed")
+class Listed(Halved):
+    steps: list[int] = field(default_factory=list)
+
+
+def test_an_operator_without_a_hash_is_refused() -> None:
+    with pytest.raises(OperatorError) as caught:
+        tw.compile(graph(Listed()), "python")
+    assert str(caught.value) == (
+        "OperatorError: verify: graph 'g': node 'y' (Listed) holds operator "
+        f"'tests.declared::Listed', version 1, of '{__name__}.Listed', which has no hash: "
+        "unhashable type: 'list'. [operator-hash]\n"
+        "  Hint: fields are numbers, texts and tuples of them: a tuple for a list."
+    )
+
+
 def test_a_dataclass_is_taken_as_it_is() -> None:
     @tw.operator("tests.declared::Kept")
     @dataclass(frozen=True, slots=True)

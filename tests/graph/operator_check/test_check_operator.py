@@ -21,6 +21,7 @@ from tilewright.graph.ops.base import (
     check_float,
     shape_of,
 )
+from tilewright.graph.ops.reduction import divided
 from tilewright.graph.types import Array, Splat, TensorType
 from tilewright.tir.expr import Expr
 
@@ -65,7 +66,7 @@ class Means(tw.Operator):
         *rows, size = shape_of(x)
         k = te.reduce_axis(size, name="k")
         total = te.compute(rows, lambda *i: te.sum(x[(*i, k)], axis=k), name=f"{name}_sum")
-        return (te.compute(rows, lambda *i: total[i] / float(self.count(size)), name=name),)
+        return (divided(total, self.count(size), name),)
 
     def count(self, size: Any) -> Any:
         """By how much sums are divided."""

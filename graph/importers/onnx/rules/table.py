@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from onnx import NodeProto
 
 from .....tir.siblings import siblings
+from ..functions import is_function
 from ..node import NoRule, NotSupported, attribute_names, schema_of
 from .of_others import check_not_ours, rule_of_others
 from .out_of_scope import OUT_OF_SCOPE
@@ -45,7 +46,7 @@ def find_rule(proto: NodeProto, opset: int) -> tuple[ImportRule, int]:
     name = rule_name(proto)
     rule = RULES.get(name)
     if rule is None:
-        rule = _others(proto, name)
+        rule = _others(proto, name, opset)
     else:
         check_not_ours(name)
     version = _version(proto, opset, rule)
@@ -61,8 +62,14 @@ def find_rule(proto: NodeProto, opset: int) -> tuple[ImportRule, int]:
     return rule, version
 
 
-def _others(proto: NodeProto, name: str) -> ImportRule:
-    """The rule for a node that the table has none for. Raises: NoRule, NotSupported."""
+def _others(proto: NodeProto, name: str, opset: int) -> ImportRule:
+    """The rule for a node that the table has none for; what ONNX defines as a function is that.
+
+    Raises: NoRule, NotSupported.
+    """
+    if is_function(proto, opset, {}):
+        check_not_ours(name)
+        raise NoRule("there is no such core operator")
     try:
         return rule_of_others(proto, name)
     except NoRule:
