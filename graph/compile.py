@@ -83,10 +83,9 @@ def compile(
     come often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
     weights; 4: the four most frequent sizes get one, made in the background while runs go on.
     schedules: a source of schedules and times, or a function of (func, target); require_tuned:
-    refuse a function that it has no tuned schedule for. passes: in place of the usual ones, which
-    are `tw.PASSES`: tw.PASSES.after(GeluRecognition, MyPass()). What a pass of yours makes is
-    always compared.
-    max_bytes: most memory of all contexts, at most `max_contexts`, with the weights.
+    refuse a function that it has no tuned schedule for. passes: in place of `tw.PASSES`, such as
+    tw.PASSES.after(GeluRecognition, MyPass()); what yours make is always compared. max_bytes: most
+    memory of all contexts, at most `max_contexts`, with the weights.
     strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with
     what it was given, "kernels" runs each kernel once beside its reference, "all" does both and
     runs the whole engine. For a GPU both run where there is one; "emulated" is "all" on the CPU.
@@ -94,24 +93,20 @@ def compile(
     from 1e-5. Algorithms that round more may then be used (today Winograd's F(4x4, 3x3)), each
     where its expected error is no larger; with verify="all" the engine runs once beside its
     reference, and is built without them where an output is off by more. `Engine.verify` allows as
-    much. cache: look for the engine among those made before, and keep it; only without `schedules`,
-    and where passes and operators of others have a source that can be read, as notes of the engine
-    say. progress: is called with the name of each stage.
+    much. cache: look for the engine among those made before, and keep it; not with `schedules`, nor
+    where notes say why not. progress: is called with the name of each stage.
     Raises: ModelError, TargetError, ScheduleError, CompilerNotFound; OptionError for an option that
-    is not available; OperatorError, ExtensionError for what others bring; UntunedError;
-    MemoryLimitError.
+    is not available; UntunedError; MemoryLimitError.
     """
     check_options(precision=precision, effort=effort, deterministic=deterministic)
     check_options(verify=verify, calibration=calibration)
     chosen = given_passes(passes)
     options = BuildOptions(
-        shapes, schedules, require_tuned, chosen, max_contexts, strict, verify, tolerance
+        shapes, schedules, require_tuned, chosen, max_contexts, strict, verify, tolerance, constants
     )
-    options = replace(options, constants=constants)
     job = _Job(archived(model), resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
-    if max_bytes is not None:
-        _check_memory(engine, job.target, max_bytes, max_contexts or 1)
+    _check_memory(engine, job.target, max_bytes, max_contexts or 1)
     return cast("Engine[CallResult]", engine)
 
 
@@ -230,11 +225,11 @@ def _silent(stage: str) -> None:
     """Discard a progress message."""
 
 
-def _check_memory(engine: Engine, target: Target, max_bytes: int, contexts: int) -> None:
+def _check_memory(engine: Engine, target: Target, max_bytes: int | None, contexts: int) -> None:
     """Raises: MemoryLimitError."""
     plan, dims = engine.memory_plan, engine.interface.dims
     peak = plan.peak_bytes(target.threads, contexts)
-    if peak <= max_bytes:
+    if max_bytes is None or peak <= max_bytes:
         return
     with telling_assumed(dims):
         sizes = ", ".join(f"'{dim.name}' {dim.high}" for dim in dims)

@@ -104,8 +104,9 @@ def operator(
 ) -> Callable[[type[Kind]], type[Kind]]:
     """Declare an operator of your own: a decorator of a subclass of `Operator` or `Elementwise`.
 
-    @tw.operator("my.ops::Mish", onnx=("my.ops", "Mish", (1,)), aten="my::mish")
-    class Mish(tw.Elementwise): ...
+        @tw.operator("my.ops::Mish", onnx=("my.ops", "Mish", (1,)), aten="my::mish")
+        class Mish(tw.Elementwise):
+            beta: float = 1.0
 
     The class becomes a frozen dataclass, whose annotated fields are the operator's attributes. From
     then on graphs may hold it; it is fused, planned, proved and checked like one of tilewright's.

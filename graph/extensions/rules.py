@@ -11,9 +11,10 @@ from typing import Any
 class OnnxRule:
     """Which nodes of ONNX models an operator is.
 
-    OnnxRule("my.ops", "Mish", (1, 2)): nodes named Mish of the domain my.ops in its opsets 1 and 2.
-    Their inputs are the operator's, in order, and their attributes its fields, by name; one that
-    is no field is refused.
+        OnnxRule("my.ops", "Mish", (1, 2))
+
+    Nodes named Mish of the domain my.ops in its opsets 1 and 2. Their inputs are the operator's, in
+    order, and their attributes its fields, by name; one that is no field is refused.
 
     build: where that does not say it, a function of the node, a `NodeReader`
     (`graph/importers/onnx/node.py`), that gives an operator with the names of its inputs, as in
@@ -42,9 +43,11 @@ class OnnxRule:
 class AtenRule:
     """Which nodes of programs of PyTorch an operator is.
 
-    AtenRule("my::mish"): calls of torch.ops.my.mish; "my::mish.out" names an overload. Arguments
-    that are tensors are the operator's inputs, in order, and the others its fields, by name; one
-    that is no field is refused.
+        AtenRule("my::mish")
+
+    Calls of torch.ops.my.mish; "my::mish.out" names an overload. Arguments that are tensors are the
+    operator's inputs, in order, and the others its fields, by name; one that is no field is
+    refused.
 
     build: where that does not say it, a function of a writer, an `AtenWriter`
     (`graph/importers/aten/writer.py`), and of the arguments, by the names and with the defaults of

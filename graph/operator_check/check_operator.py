@@ -54,11 +54,9 @@ def check_operator(
 ) -> OperatorReport:
     """Try what an operator says of itself, and say all that is wrong at once, each with a hint.
 
-    assert tw.check_operator(Mish, [(x,), (tw.TensorType("float32", (2, 3)),)])
+        report = tw.check_operator(Mish(0.5), [(x,), (tw.TensorType("float32", (2, 3)),)])
+        assert report, report
 
-    operator: a value of your class, or the class where its fields have defaults. cases: for each
-    the inputs, arrays or the types of arrays that are drawn. Sizes that have nothing to do with
-    each other are different numbers. seed: of what is drawn.
     Held against each other are, on each case: what `infer` says and what `reference` gives, in each
     type of floats that it takes; `express` and `reference`, in float64, on the data of the case
     and, where it takes floats alone, on random data and among NaN and infinities, and with each
@@ -66,6 +64,11 @@ def check_operator(
     `at_precision`, `permute_axes` and the like promise. Inputs that do not fit are refused by a
     ModelError, inputs are left as they are, and results are the same each time. The operator is
     frozen, hashed and pickled. Nothing is compiled.
+
+    operator: a value of your class, or the class where its fields have defaults.
+    cases: for each the inputs, arrays or the types of arrays that are drawn. Sizes that have
+    nothing to do with each other are different numbers.
+    seed: of what is drawn.
     Raises: OperatorError where `cases` are none.
     """
     op = _value(operator)

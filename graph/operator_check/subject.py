@@ -24,8 +24,8 @@ T = TypeVar("T")
 REFUSALS = (ModelError, SizeError)  # what `infer` raises for inputs that do not fit
 
 
-class Found(Exception):
-    """A method did what it must not; what was to be tried needs it."""
+class MethodFailure(Exception):
+    """A method of an operator raised what it must not; what was to be tried needs it."""
 
     def __init__(self, finding: OperatorFinding) -> None:
         super().__init__(finding.problem)
@@ -61,28 +61,28 @@ class OperatorCase:
         return bool(self.arrays) and all(type_.is_float for type_ in self.types)
 
     def call(self, method: str, made: Callable[[], T]) -> T:
-        """What a method gives. Raises: Found where it raises."""
+        """What a method gives. Raises: MethodFailure where it raises."""
         try:
             with np.errstate(all="ignore"):
                 return made()
         except Exception as error:
             text = error.message if isinstance(error, TilewrightError) else str(error)
             problem = f"'{method}' raises {type(error).__name__}: {text}"
-            raise Found(
+            raise MethodFailure(
                 self.finding("raises", problem, f"'{method}' serves all inputs that infer accepts.")
             ) from error
 
     def inferred(self) -> tuple[TensorType, ...]:
-        """The types of the results. Raises: Found."""
+        """The types of the results. Raises: MethodFailure."""
         return self.call("infer", lambda: self.op.infer(self.types))
 
     def computed(self) -> tuple[Array, ...]:
-        """The results of the reference, on copies. Raises: Found."""
+        """The results of the reference, on copies. Raises: MethodFailure."""
         copies = [array.copy() for array in self.arrays]
         return self.call("reference", lambda: self.op.compute(*copies))
 
     def graph(self) -> Graph:
-        """A graph of the operator alone. Raises: Found."""
+        """A graph of the operator alone. Raises: MethodFailure."""
         self.inferred()
         types = {f"x{n}": type_ for n, type_ in enumerate(self.types)}
         outputs = tuple(f"y{n}" for n in range(self.op.output_count))
@@ -90,7 +90,7 @@ class OperatorCase:
         return self.call("infer", lambda: make_graph("alone", types, outputs, [node], {}))
 
     def function(self) -> PrimFunc:
-        """The function of its kernel. Raises: Found."""
+        """The function of its kernel. Raises: MethodFailure."""
         graph = self.graph()
         fused, _ = fused_kernel_of(graph, FusionGroup(graph.nodes))
         return self.call("express", lambda: express(fused))
@@ -100,5 +100,5 @@ def guarded(findings: Iterator[OperatorFinding]) -> Iterator[OperatorFinding]:
     """The findings of a check, which ends where a method does what it must not."""
     try:
         yield from findings
-    except Found as found:
+    except MethodFailure as found:
         yield found.finding

@@ -171,8 +171,9 @@ def kernel_found(case: OperatorCase) -> Iterator[OperatorFinding]:
 def _proved(case: OperatorCase, func: PrimFunc) -> Iterator[OperatorFinding]:
     verdict = case.call("express", lambda: prove(Schedule(func), "python"))
     if verdict.status != PROVED:
-        problem = f"its plain loops are not proved: {verdict.status}"
-        yield case.finding("kernel", problem, "tw.prove(te.func(...)) says more.")
+        said = "; ".join(line.strip() for line in str(verdict).splitlines()[1:2])
+        hint = "where a run decides sizes, facts says what ties those of inputs and results."
+        yield case.finding("kernel", f"its loops are {verdict.status}: {said}", hint)
 
 
 def folding_found(case: OperatorCase) -> Iterator[OperatorFinding]:
@@ -259,30 +260,38 @@ def _misfits(types: tuple[TensorType, ...]) -> Iterator[tuple[str, tuple[TensorT
 
 
 def open_sizes_found(case: OperatorCase, notes: list[str]) -> Iterator[OperatorFinding]:
-    """Where a size is decided by a run, the function at any choice is that of closed sizes."""
+    """Where a size is decided by a run, the function at any choice is that of closed sizes. Some
+    operators take such a size from a least one on.
+    """
     for number in sorted({int(n) for array in case.arrays for n in array.shape if n > 1}):
-        dim = Dim("n", low=1, high=number + _LARGER + 2, typical=number)
-        size = size_of(dim)
-        types = tuple(
-            TensorType(t.dtype, tuple(size if n == number else n for n in t.shape))
-            for t in case.types
-        )
-        try:
-            made, func = case.op.infer(types), _function(case.op, types)
-        except (*REFUSALS, TilewrightError) as refusal:
-            notes.append(f"sizes {number} of {case} must be numbers: {refusal.message}")
-            continue
-        except Exception as error:
-            yield case.finding(
-                "open sizes",
-                f"where a run decides the sizes {number}, it raises {type(error).__name__}: "
-                f"{error}",
-                "a size may be a Size in place of a number: do not ask int, range or NumPy of it, "
-                "or refuse it.",
-            )
-            return
-        yield from _proved(case, func)
-        yield from _at_choices(case, dim, types, made, func)
+        refusals = list[str]()
+        for low in dict.fromkeys((1, (number + 1) // 2, number)):
+            dim = Dim("n", low=low, high=number + _LARGER + 2, typical=number)
+            types = tuple(_opened(type_, number, dim) for type_ in case.types)
+            try:
+                made, func = case.op.infer(types), _function(case.op, types)
+            except (*REFUSALS, TilewrightError) as refusal:
+                refusals.append(refusal.message)
+                continue
+            except Exception as error:
+                yield case.finding(
+                    "open sizes",
+                    f"where a run decides the sizes {number}, it raises {type(error).__name__}: "
+                    f"{error}",
+                    "a size may be a Size in place of a number: do not ask int, range or NumPy of "
+                    "it, or refuse it.",
+                )
+                return
+            yield from _proved(case, func)
+            yield from _at_choices(case, dim, types, made, func)
+            break
+        else:
+            notes.append(f"sizes {number} of {case} must be numbers: {refusals[0]}")
+
+
+def _opened(type_: TensorType, number: int, dim: Dim) -> TensorType:
+    """The type with a size that a run decides in place of a number."""
+    return TensorType(type_.dtype, tuple(size_of(dim) if n == number else n for n in type_.shape))
 
 
 def _function(op: Operator, types: tuple[TensorType, ...]) -> PrimFunc:
@@ -303,7 +312,7 @@ def _at_choices(
 ) -> Iterator[OperatorFinding]:
     number = dim.usual
     hint = "sizes of inputs are asked of them (shape_of(tensor)), not kept or assumed."
-    for chosen in (number, number + _LARGER, 1):
+    for chosen in dict.fromkeys((number, number + _LARGER, dim.low)):
         values = {dim: chosen}
         arrays = [
             np.resize(array, shape_in(type_.shape, values)).astype(array.dtype)

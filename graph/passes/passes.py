@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ...tir.errors import known_names
-from ...tir.extensions import package_entry_points
+from ...tir.errors import TilewrightError, known_names
+from ...tir.extensions import package_entry_points, package_title
 from ..errors import ExtensionError, OperatorError
 from ..extensions.entries import load, named_entry
 from ..extensions.origin import PASSES as GROUP
@@ -17,7 +17,7 @@ from .pipeline import PIPELINE, GraphPass, pass_name
 class Passes:
     """Passes in the order in which a model goes through them: `tw.compile(model, passes=...)`.
 
-    passes = tw.PASSES.after(GeluRecognition, MyPass())
+        passes = tw.PASSES.after(GeluRecognition, MyPass())
 
     Each method gives another value. A pass is a frozen dataclass with `keeps_rounding`, which takes
     a `Graph` and gives an equal one, the same object where nothing is to do (`GraphPass`). What a
@@ -69,7 +69,7 @@ class Passes:
         no compile that does not name them.
 
         Raises: ExtensionError where no package, or more than one, brings the name, or where that
-        does not load; OperatorError where it gives something else.
+        does not load, fails, or gives something else.
         """
         entry = named_entry(GROUP, name, "the passes")
         if entry is None:
@@ -79,11 +79,18 @@ class Passes:
                 code="passes-named",
                 hints=(f"a package brings passes by an entry point of '{GROUP}'.",),
             )
-        make = load(entry)
-        made = make(self) if callable(make) else make
+        make, title = load(entry), f"'{name}' of {package_title(entry)}"
+        try:
+            made = make(self) if callable(make) else make
+        except Exception as error:
+            text = error.message if isinstance(error, TilewrightError) else str(error)
+            raise ExtensionError(
+                f"passes: {title} raised {type(error).__name__}: {text.rstrip('.')}.",
+                code="passes-raised",
+            ) from error
         if not isinstance(made, Passes):
-            raise OperatorError(
-                f"passes: '{name}' gives {made!r}; expected a function from Passes to Passes.",
+            raise ExtensionError(
+                f"passes: {title} gives {made!r}; expected a function from Passes to Passes.",
                 code="passes-result",
                 hints=("def mine(passes): return passes.after(GeluRecognition, Mine())",),
             )

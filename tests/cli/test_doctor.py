@@ -20,7 +20,7 @@ from .conftest import Command
 
 LABELS = (
     *("tilewright", "python", "packages", "compiler", "cpu", "threads", "gpu", "targets"),
-    *("cache", "settings"),
+    *("extensions", "cache", "settings"),
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from tilewright.graph.importers.aten.program import (
     RecordedType,
 )
 from tilewright.graph.importers.aten.writer import AtenValue, AtenWriter
+from tilewright.graph.importers.pt2.importer import import_pt2
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.types import Array
@@ -143,6 +146,23 @@ def test_one_that_writes_to_an_argument_is_refused() -> None:
         "node 'call' (inner at model.py:7): testlib.middle.default: it has no output, so it writes "
         "to an argument"
     )
+
+
+def test_in_an_archive_of_torch_too() -> None:
+    @tw.operator("tests.aten::Scale", aten="my::scale_")
+    class Scale(tw.Elementwise):
+        by: float = 1.0
+
+        def reference(self, *arrays: Array) -> tuple[Array, ...]:
+            return arrays
+
+        def element(self, *elements: Expr) -> Expr:
+            return elements[0]
+
+    with pytest.raises(UnsupportedOperator) as caught:
+        import_pt2(Path(__file__).parent / "writes.pt2")
+    (node,) = caught.value.nodes
+    assert node.reason == "it has no output, so it writes to an argument"
 
 
 def test_a_library_that_nobody_brings_is_refused_with_the_way_out() -> None:

@@ -126,6 +126,13 @@ assert "operator 'my.ops::Mish', version 1, of tilewright-example 1.2: 2 nodes" 
 assert stages(f"{HERE}/calls.pt2")[1] == []
 """
 
+TRIED = """
+from tilewright_example.operators import Mish, NearMean
+for op in (Mish(0.5), NearMean(3)):
+    report = tw.check_operator(op, [(x,), (tw.TensorType("float32", (2, 4, 6)),)])
+    assert report and not report.notes, report
+"""
+
 IMPORTER = """
 from pathlib import Path
 Path("short.chain").write_text("x 3 16\\nMish 2.0\\nNearMean 4\\n")
@@ -286,7 +293,15 @@ def test_without_the_package_its_operators_are_refused() -> None:
 
 
 @pytest.mark.needs_cc
-@pytest.mark.parametrize("steps", [PASSES, ARCHIVE, IMPORTER], ids=["passes", "archive", "file"])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(PASSES, id="passes"),
+        pytest.param(ARCHIVE, id="archive"),
+        pytest.param(IMPORTER, id="file"),
+        pytest.param(TRIED, id="check"),
+    ],
+)
 def test_what_a_package_brings_works_like_ours(steps: str, example: Environment) -> None:
     example.run(MODEL + steps)
 

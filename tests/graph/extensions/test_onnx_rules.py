@@ -126,7 +126,9 @@ def test_attributes_are_fields_by_name() -> None:
 
 
 def test_what_is_no_field_is_refused_by_name() -> None:
-    assert reason("Times", by=2.0, size=3) == "attribute 'size' is not known"
+    assert reason("Times", by=2.0, size=3) == (
+        "attribute 'size' is not known; known are 'by', 'mode', 'also', 'flag', 'label'"
+    )
     assert reason("Times") == "it lacks 'by', a field of Times"
     assert reason("Times", by="two") == "'by' is 'two'; expected float"
     assert reason("Times", by=2.0, flag=2) == "'flag' is 2; expected bool"
@@ -152,7 +154,9 @@ def test_a_function_says_what_a_node_is() -> None:
     x = np.full((2, 3), 2.0, np.float32)
     np.testing.assert_array_equal(evaluate(graph, {"x": x})["y"], x**3)
     assert reason("Power", power=0) == "power is 0"
-    assert reason("Power", power=2, other=1) == "attribute 'other' is not known"
+    assert reason("Power", power=2, other=1) == (
+        "attribute 'other' is not known; known are 'power'"
+    )
 
 
 def test_a_function_that_fails_or_gives_something_else_is_told() -> None:

@@ -110,6 +110,29 @@ class Fixed(Means):
         return 4
 
 
+@tw.operator("tests.check::Untied")
+class Untied(Means):
+    """Sums of neighbours, of which nothing says that there are fewer than elements."""
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        check_float(self, types)
+        *rows, size = types[0].shape or (0,)
+        if not size >= 2:
+            raise OperatorError("Untied: it takes two columns.", code="untied")
+        return (TensorType(types[0].dtype, (*rows, size - 1)),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        return (x[..., 1:] + x[..., :-1],)  # type: ignore[operator]
+
+    def express(self, *tensors: te.Tensor, name: str) -> tuple[te.Tensor, ...]:
+        (x,) = tensors
+        *rows, size = shape_of(x)
+        shape = (*rows, size - 1)
+        return (te.compute(shape, lambda *i: x[(*i[:-1], i[-1] + 1)] + x[i], name=name),)
+
+
 @tw.operator("tests.check::Thawed")
 class Thawed(Damped):
     pass
@@ -259,6 +282,7 @@ FAULTS: dict[type[Operator], set[str]] = {
     Otherwise: {"values"},
     Unbounded: {"values"},
     Fixed: {"open sizes"},
+    Untied: {"kernel"},
     Thawed: {"frozen"},
     Listed: {"hash"},
     Alike: {"equality"},

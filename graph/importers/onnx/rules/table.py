@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from onnx import NodeProto
 
+from .....tir.errors import known_names
 from .....tir.siblings import siblings
 from ..functions import is_function
 from ..node import NoRule, NotSupported, attribute_names, schema_of
@@ -55,7 +56,8 @@ def find_rule(proto: NodeProto, opset: int) -> tuple[ImportRule, int]:
             f"its version {version} is not known; known are {_numbers(rule.versions)}"
         )
     if unknown := sorted(set(attribute_names(proto)) - set(rule.attributes)):
-        raise NotSupported(f"attribute '{unknown[0]}' is not known")
+        listed = known_names(unknown[0], rule.attributes)
+        raise NotSupported(f"attribute '{unknown[0]}' is not known; known are {listed}")
     known = len(proto.output) if rule.outputs is None else rule.outputs
     if extra := [name for name in proto.output[known:] if name]:
         raise NoRule(f"its output '{extra[0]}' is used; only the first one is known")

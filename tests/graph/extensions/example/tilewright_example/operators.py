@@ -8,6 +8,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.graph.ops.base import check_arity, check_float, refuse, shape_of
 from tilewright.tir.expr import Expr
+from tilewright.tir.sizes import axis_of
 
 
 @tw.operator("my.ops::Mish", version=1, onnx=("my.ops", "Mish", (1,)), aten="my::mish")
@@ -51,6 +52,12 @@ class NearMean(tw.Operator):
         (x,) = arrays
         windows = np.lib.stride_tricks.sliding_window_view(x, self.width, axis=-1)
         return (windows.mean(axis=-1, dtype=x.dtype),)
+
+    def facts(self, types: tuple[tw.TensorType, ...]) -> tuple[Expr, ...]:
+        """Where a run decides the length, the last window ends inside of it."""
+        (x,), (made,) = types, self.infer(types)
+        given, found = axis_of(x.shape[-1]), axis_of(made.shape[-1])
+        return () if isinstance(given, int) else (given - found - (self.width - 1),)
 
     def express(self, *tensors: te.Tensor, name: str) -> tuple[te.Tensor, ...]:
         (x,) = tensors
