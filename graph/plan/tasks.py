@@ -5,7 +5,7 @@ all; and those that it would take.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...driver.resolve_target import resolve_target
@@ -17,8 +17,9 @@ from ..given_model import imported_graph
 from ..importers.onnx.importer import Source
 from ..importers.symbols import Shapes
 from ..ir.ir import Graph
-from ..options import check_constants, check_tolerance
-from ..passes.pipeline import optimise
+from ..options import check_constants, check_tolerance, given_passes
+from ..passes.passes import chosen_passes
+from ..passes.pipeline import GraphPass, optimise
 from .choose import choose
 from .flatten import flatten
 from .fusion import fuse
@@ -85,15 +86,18 @@ def tasks(
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
+    passes: Iterable[GraphPass] | None = None,
 ) -> Tasks:
     """The functions of all alternatives, each once, with the number of places in the model that it
     could serve.
 
     model: a path, bytes, a ModelProto or a Graph. target: this machine's CPU by default. shapes,
-    constants, tolerance: as `compile` has them.
+    constants, tolerance, passes: as `compile` has them.
     Raises: ModelError, TargetError.
     """
-    found = model_tasks(model, target, shapes=shapes, constants=constants, tolerance=tolerance)
+    found = model_tasks(
+        model, target, shapes=shapes, constants=constants, tolerance=tolerance, passes=passes
+    )
     return Tasks((task.func, task.places) for task in found.tasks)
 
 
@@ -104,6 +108,7 @@ def model_tasks(
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
+    passes: Iterable[GraphPass] | None = None,
 ) -> ModelTasks:
     """The same functions with the nodes of the model, and which of them are alternatives.
 
@@ -111,7 +116,8 @@ def model_tasks(
     """
     check_constants(constants)
     check_tolerance(tolerance, strict=False)
-    optimised, _ = optimise(imported_graph(model, shapes, constants), check=False)
+    pipeline = chosen_passes(given_passes(passes))
+    optimised, _ = optimise(imported_graph(model, shapes, constants), pipeline, check=False)
     graph = flatten(optimised).graph
     found: dict[str, ModelTask] = {}
     pricer = Pricer(resolve_target(target), tolerance=tolerance)

@@ -18,6 +18,7 @@ from ....tir.errors import TilewrightError
 from ....tir.sizes import AnySize, Size, SizeError, dims_in, same
 from ...assumed_sizes import BATCH, LENGTH, telling_assumed
 from ...errors import ModelError, UnsupportedNode, UnsupportedOperator, UnsupportedPart
+from ...extensions.operators import Declaration
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph
 from ...types import Shape, SymbolicSize, type_of
@@ -42,10 +43,10 @@ from .program import (
 )
 from .regions import REGIONS
 from .rule import NO_VALUES
+from .rules.of_others import check_not_ours, rule_of_others
 from .rules.table import RULES, rule_name
 from .writer import AtenValue, AtenWriter, started_reader
 
-_OTHERS = "CONTRIBUTING.md says how tilewright gets another operator."
 _REPORT = "if torch.export.save wrote it, this is a defect of tilewright: please report it."
 # what a rule raises on arguments that the operator's schema does not have
 _WRONG = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
@@ -86,6 +87,7 @@ class _Importer:
     failures: list[UnsupportedNode] = field(default_factory=list)
     parts: list[UnsupportedPart] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
+    declared: dict[str, Declaration] = field(default_factory=dict)  # by others, by target
 
     def __post_init__(self) -> None:
         self.tensors = TensorReader(None, self.limits)
@@ -292,10 +294,16 @@ class _Importer:
             return cast("Value", REGIONS[higher](self, node))
         written = self.aliases.written(node, position)
         rule = RULES.get(self.aliases.pure(name) if written else name)
-        if rule is None:
-            raise NotSupported("there is no rule for it", _OTHERS)
+        without = NO_VALUES
+        if rule is not None:
+            check_not_ours(node.target)
+        else:
+            rule, declared = rule_of_others(node.target)
+            without, self.declared[node.target] = frozenset(), declared
+            if not node.outputs:
+                raise NotSupported("it has no output, so it writes to an argument")
         given = node.arguments.items()
-        arguments = {key: self._argument(one) for key, one in given if key not in NO_VALUES}
+        arguments = {key: self._argument(one) for key, one in given if key not in without}
         read = [
             n for n, one in enumerate(node.outputs) if any(map(self.aliases.is_read, _names([one])))
         ]
@@ -376,7 +384,7 @@ class _Importer:
                 raise ModelError(
                     f"model: {_title(node)} has {len(names)} values; its rule gives {len(values)}.",
                     code="aten-outputs",
-                    hints=(_REPORT,),
+                    hints=(self._whose(node),),
                 )
             for own, one in zip(names, values, strict=True):
                 self._define(node, graph, own, one)
@@ -405,8 +413,15 @@ class _Importer:
                 f"model: {_title(node)} is {value.type}; the exporter recorded "
                 f"{recorded.dtype}[{listed}].",
                 code="aten-type",
-                hints=(_REPORT,),
+                hints=(self._whose(node),),
             )
+
+    def _whose(self, node: ExportedNode) -> str:
+        """What is wrong where a rule contradicts the exporter."""
+        declared = self.declared.get(node.target)
+        if declared is None:
+            return _REPORT
+        return f"{declared} and its declaration in torch.library contradict each other."
 
     def _meet(self, shape: Shape, recorded: RecordedType) -> None:
         """A symbol that no input has is a size that data decide: the first result says which."""

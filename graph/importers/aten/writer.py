@@ -72,6 +72,11 @@ class AtenWriter:
         """A node of a core operator with one output."""
         return self.tensor(self._node.emit(op, *(one.value for one in inputs)))
 
+    def emit_all(self, op: Operator, *inputs: AtenValue) -> tuple[AtenValue, ...]:
+        """A node of a core operator; all its outputs."""
+        made = self._node.emit_all(op, *(one.value for one in inputs))
+        return tuple(map(self.tensor, made))
+
     def spell(self, operator: str, *inputs: AtenValue | None, **attributes: Attribute) -> AtenValue:
         """A node of an operator of ONNX's own; None where an input is left out."""
         return self.spell_all(operator, 1, *inputs, **attributes)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,56 +12,16 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
 
+from tests.interop.torch.compiled import REFUSE, assert_equal, compiled, network  # noqa: E402
 from tilewright.graph.errors import UnsupportedOperator  # noqa: E402
 from tilewright.graph.options import OptionError  # noqa: E402
 from tilewright.interop.torch import backend  # noqa: E402
-from tilewright.interop.torch import graph_call as graph_calls  # noqa: E402
 from tilewright.interop.torch.errors import FallbackWarning, TrainingGraphError  # noqa: E402
 
 pytestmark = [
     pytest.mark.needs_cc,
     pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning"),
 ]
-REFUSE = {"fallback": "refuse", "training": "refuse"}
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    """Each test begins with nothing compiled, and the same random numbers."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
-
-
-@pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The engines that are made, in order."""
-    made: list[Any] = []
-    compile_engine = graph_calls.compile_engine
-
-    def counted(*args: Any, **options: Any) -> Any:
-        made.append(compile_engine(*args, **options))
-        return made[-1]
-
-    monkeypatch.setattr(graph_calls, "compile_engine", counted)
-    return made
-
-
-def compiled(function: Any, options: dict[str, object] | None = None, **more: Any) -> Any:
-    """What torch.compile makes with our backend, whose graphs no one else may run."""
-    chosen = REFUSE if options is None else options
-    return torch.compile(function, backend=backend, fullgraph=True, options=chosen, **more)
-
-
-def assert_equal(got: Any, expected: Any) -> None:
-    """As near as two orders of additions are."""
-    torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
-
-
-def network() -> Any:
-    layers = torch.nn
-    return layers.Sequential(layers.Linear(16, 32), layers.GELU(), layers.Linear(32, 8)).eval()
 
 
 def test_a_module_has_torchs_values(built: list[Any]) -> None:
@@ -253,39 +213,6 @@ def test_nothing_is_copied_for_dense_inputs(built: list[Any]) -> None:
     assert seen == [x.data_ptr(), y.data_ptr()]
 
 
-def test_five_sizes_go_through_one_graph(built: list[Any]) -> None:
-    model = network()
-    call = compiled(model, dynamic=True)
-    with torch.no_grad():
-        for size in (4, 5, 2, 11, 16):
-            x = torch.randn(size, 16)
-            assert_equal(call(x), model(x))
-    assert len(built) == 1
-
-
-def test_a_size_beyond_the_bounds_widens_them(built: list[Any]) -> None:
-    model = network()
-    call = compiled(model, dynamic=True)
-    with torch.no_grad():
-        for size in (4, 300, 200, 299):
-            x = torch.randn(size, 16)
-            assert_equal(call(x), model(x))
-    assert [engine.interface.dims[0].high for engine in built] == [16, 1024]
-
-
-def test_a_size_that_is_a_result_and_an_argument() -> None:
-    def function(x: Any, n: int) -> Any:
-        return x[:n] * x.shape[0], x.shape[0] * 2, n + 1
-
-    call = compiled(function, dynamic=True)
-    with torch.no_grad():
-        for size, n in ((6, 3), (8, 4), (9, 5)):
-            x = torch.randn(size, 4)
-            got, expected = call(x, n), function(x, n)
-            assert_equal(got[0], expected[0])
-            assert got[1:] == expected[1:]
-
-
 def test_a_float_argument_changes(built: list[Any]) -> None:
     def function(x: Any, scale: float) -> Any:
         return x * scale + 1
@@ -462,19 +389,6 @@ def test_the_first_of_several_results_is_an_output() -> None:
         assert_equal(compiled(model)(x), model(x))
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_groups_of_heads_share_keys(causal: bool, built: list[Any]) -> None:
-    attend = torch.nn.functional.scaled_dot_product_attention
-
-    def function(q: Any, k: Any, v: Any) -> Any:
-        return attend(q, k, v, is_causal=causal, enable_gqa=True)
-
-    q, k, v = torch.randn(2, 4, 6, 16), torch.randn(2, 2, 6, 16), torch.randn(2, 2, 6, 16)
-    with torch.no_grad():
-        assert_equal(compiled(function)(q, k, v), function(q, k, v))
-    assert "AttentionRecognition: equal" in str(built[0].explain())
-
-
 def test_strides_that_a_tensor_has_already_are_no_copy() -> None:
     """AdaptiveAvgPool1d to one place gives a tensor the strides that it has."""
     model, x = torch.nn.AdaptiveAvgPool1d(1).eval(), torch.randn(2, 8, 5)
@@ -488,80 +402,3 @@ def test_other_strides_are_refused() -> None:
 
     with torch.no_grad(), pytest.raises(UnsupportedOperator, match="as_strided"):
         compiled(function)(torch.randn(4, 4))
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_a_cache_that_grows_is_one_engine(masked: bool, built: list[Any]) -> None:
-    """Keys, values and a mask have sizes of their own for torch, which compares them in the kernel
-    alone.
-    """
-
-    def step(q: Any, k: Any, v: Any, keys: Any, values: Any, mask: Any) -> Any:
-        keys, values = torch.cat((keys, k), 2), torch.cat((values, v), 2)
-        given = mask if masked else None
-        return (
-            torch.nn.functional.scaled_dot_product_attention(q, keys, values, given),
-            keys,
-            values,
-        )
-
-    call = compiled(step, dynamic=True)
-    ours = theirs = torch.randn(2, 4, 3, 16), torch.randn(2, 4, 3, 16)
-    with torch.no_grad(), torch.fx.experimental._config.patch(use_duck_shape=False):
-        for length in range(4, 9):
-            q, k, v = (torch.randn(2, 4, 1, 16) for _ in range(3))
-            mask = torch.randn(2, 1, 1, length)
-            got, expected = call(q, k, v, *ours, mask), step(q, k, v, *theirs, mask)
-            for mine, other in zip(got, expected, strict=True):
-                assert_equal(mine, other)
-            ours, theirs = got[1:], expected[1:]
-    assert len(built) == 1
-    lengths = [str(spec.shape[2]) for spec in built[0].inputs if str(spec.shape[2]).startswith("s")]
-    assert len(lengths) >= 2
-    assert len(set(lengths)) == 1
-
-
-def test_sizes_that_an_attention_needs_equal_are_compared() -> None:
-    def function(q: Any, k: Any, v: Any) -> Any:
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v)
-
-    call = compiled(function, dynamic=True)
-    with torch.no_grad(), torch.fx.experimental._config.patch(use_duck_shape=False):
-        k = torch.randn(2, 4, 6, 16)
-        call(torch.randn(2, 4, 3, 16), k, k.clone())
-        with pytest.raises(ValueError, match="where others tell"):
-            call(torch.randn(2, 4, 3, 16), k, torch.randn(2, 4, 5, 16))
-
-
-def test_a_graph_whose_open_sizes_are_refused_has_an_engine_for_each(built: list[Any]) -> None:
-    """By how much scores are scaled is a number of the program; here a size says it."""
-
-    def function(q: Any) -> Any:
-        return torch.nn.functional.scaled_dot_product_attention(q, q, q)
-
-    call = compiled(function, dynamic=True)
-    with torch.no_grad():
-        for depth, length in ((16, 4), (8, 5), (16, 6), (8, 7)):
-            q = torch.randn(2, 3, length, depth)
-            assert_equal(call(q), function(q))
-    assert len(built) == 2
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: x.flip(0) + 1,
-        lambda x: (x @ x.t()).tril(x.shape[0] // 2),
-        lambda x: torch.nn.functional.interpolate(x.t()[None], size=7, mode="linear"),
-    ],
-    ids=["flip", "tril", "interpolate"],
-)
-def test_what_an_open_size_prevents_is_compiled_for_each(
-    function: Callable[[Any], Any], built: list[Any]
-) -> None:
-    call = compiled(function, dynamic=True)
-    with torch.no_grad():
-        for size in (4, 6, 4, 6):
-            x = torch.randn(size, 3)
-            assert_equal(call(x), function(x))
-    assert [engine.inputs[0].shape for engine in built] == [(4, 3), (6, 3)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -91,13 +91,6 @@ class Sparse(torch.nn.Module):  # type: ignore[misc, name-defined]
 
     def forward(self, x: Any) -> Any:
         return torch.sparse.mm(self.weight, x.t())
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +50,6 @@ class Halved(torch.nn.Module):  # type: ignore[misc, name-defined]
             return x * self.factor, count + 1
 
         return while_loop(goes_on, step, (x, torch.tensor(0)))
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 @pytest.mark.parametrize("sign", [1, -1])
