@@ -402,3 +402,11 @@ def test_other_strides_are_refused() -> None:
 
     with torch.no_grad(), pytest.raises(UnsupportedOperator, match="as_strided"):
         compiled(function)(torch.randn(4, 4))
+
+
+def test_places_of_a_pool_that_nobody_reads_are_not_computed(built: list[Any]) -> None:
+    """torch.compile writes a pool as one that has them."""
+    x = torch.randn(1, 3, 8, 8)
+    with torch.no_grad():
+        assert_equal(compiled(lambda x: torch.max_pool2d(x, 2))(x), torch.max_pool2d(x, 2))
+    assert "places" not in str(built[0].explain()).lower()
