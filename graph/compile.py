@@ -33,7 +33,7 @@ from .engine_cache import (
 from .errors import ModelError
 from .extensions.entries import importer_of
 from .extensions.identity import pass_identity
-from .importers.fx.exported import as_program
+from .importers.followed import followed
 from .options import BuildOptions, Shapes, Verify, check_options, given_passes
 from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
 
@@ -76,24 +76,26 @@ def compile(
     here, "cuda:sm_90a" or "c:avx512", gets an engine to be looked at, saved, a GPU's emulated.
 
     model: the path or the bytes of an ONNX file or of an archive of torch.export, a ModelProto, an
-    ExportedProgram, a module of torch, or a Graph. args, kwargs: example inputs of a module, with
-    which torch.export follows it. shapes: sizes that it leaves open, by input {"x": (1, 3, 224,
-    224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the largest
-    of a run; those of others are assumed; of a sequence the shape of each tensor: {"x": [(1, 3),
-    (2, 3)]} makes the inputs 'x[0]' and 'x[1]'. constants: values of inputs, {"k": [1]}, which are
-    none from then on; None: an optional one has no element. specialise: sizes that come often,
-    [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the weights; 4:
-    the four most frequent ones, in the background. schedules: a source of schedules and times, or a
-    function of (func, target); require_tuned: refuse a function that it has no tuned schedule for.
-    passes: in place of `tw.PASSES`, such as tw.PASSES.after(GeluRecognition, MyPass()); what yours
-    make is always compared. max_bytes: most memory of all contexts, at most `max_contexts`, with
-    the weights. strict: no contraction, no re-association. verify: "rewrites" compares each pass's
-    result with what it was given, "kernels" runs each kernel once beside its reference, "all" does
-    both and runs the whole engine, on a GPU where there is one; "emulated" is "all" on the CPU.
-    tolerance: the largest error of an output that you accept, as a share of its largest magnitude,
-    from 1e-5; algorithms that round more (Winograd's F(4x4, 3x3)) are used where their expected
-    error is no larger, not where verify="all" measures more; `Engine.verify` allows as much. cache:
-    keep the engine, and find it; not with `schedules`. progress: called at each stage.
+    ExportedProgram, a module of torch, a function of JAX, or a Graph. args, kwargs: example inputs
+    of a module; arrays or `jax.ShapeDtypeStruct`s that a function takes, each of which is an input,
+    while what it closed over is a weight. shapes: sizes that it leaves open, by input {"x": (1, 3,
+    224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the
+    largest of a run; those of others are assumed; of a sequence the shape of each tensor: {"x":
+    [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'. constants: values of inputs, {"k": [1]},
+    which are none from then on; None: an optional one has no element. specialise: sizes that come
+    often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
+    weights; 4: the four most frequent ones, in the background. schedules: a source of schedules and
+    times, or a function of (func, target); require_tuned: refuse a function that it has no tuned
+    schedule for. passes: in place of `tw.PASSES`, such as tw.PASSES.after(GeluRecognition,
+    MyPass()); what yours make is always compared. max_bytes: most memory of all contexts, at most
+    `max_contexts`, with the weights. strict: no contraction, no re-association. verify: "rewrites"
+    compares each pass's result with what it was given, "kernels" runs each kernel once beside its
+    reference, "all" does both and runs the whole engine, on a GPU where there is one; "emulated" is
+    "all" on the CPU. tolerance: the largest error of an output that you accept, as a share of its
+    largest magnitude, from 1e-5; algorithms that round more (Winograd's F(4x4, 3x3)) are used where
+    their expected error is no larger, not where verify="all" measures more; `Engine.verify` allows
+    as much. cache: keep the engine, and find it; not with `schedules`. progress: called at each
+    stage.
     Raises: ModelError, among them OptionError, UntunedError and MemoryLimitError; TargetError,
     ScheduleError, CompilerNotFound.
     """
@@ -103,7 +105,7 @@ def compile(
     options = BuildOptions(
         shapes, schedules, require_tuned, chosen, max_contexts, strict, verify, tolerance, constants
     )
-    model = as_program(model, args, kwargs, shapes)
+    model = followed(model, args, kwargs, shapes)
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
     _check_memory(engine, job.target, max_bytes, max_contexts or 1)

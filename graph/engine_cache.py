@@ -36,6 +36,7 @@ from ..runtime.version import tool_version
 from ..tir.dtype import NAMES
 from ..tir.target.target import Target
 from .importers.aten.program import ExportedProgram
+from .importers.jaxpr.program import JaxProgram
 from .options import LARGEST_MODEL
 
 ENGINES, MODELS, REQUESTS = "engines", "models", "requests"  # kinds of entries
@@ -49,8 +50,10 @@ _ELSEWHERE = (
 def model_digest(model: object) -> str | None:
     """What identifies the contents of a model; None for one whose engine cannot be kept.
 
-    model: a path, the bytes of a file, a message of protobuf, or a program of aten operators.
+    model: a path, the bytes of a file, a message of protobuf, or a program of torch or of JAX.
     """
+    if isinstance(model, JaxProgram):
+        return model.digest()
     if isinstance(model, bytes):
         return _digest([model], lambda: model)
     if isinstance(model, str | os.PathLike):

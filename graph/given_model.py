@@ -14,7 +14,9 @@ from .errors import ExtensionError, ModelError
 from .extensions.entries import importer_of, load
 from .importers.aten.importer import import_program
 from .importers.aten.program import ExportedProgram
-from .importers.fx.exported import as_program
+from .importers.followed import followed
+from .importers.jaxpr.importer import import_jaxpr
+from .importers.jaxpr.program import JaxProgram
 from .importers.onnx.importer import import_onnx
 from .importers.pt2.importer import import_pt2
 from .importers.symbols import Shapes
@@ -30,8 +32,9 @@ _ZIP = b"PK\x03\x04"  # what an archive begins with, and no message of protobuf 
 def imported_graph(
     model: object, shapes: Shapes | None, constants: Mapping[str, object] | None
 ) -> Graph:
-    """The Graph of a model: a path, bytes, a ModelProto, an ExportedProgram, or a Graph itself. A
-    file with a suffix that is none of ours goes to the importer that a package brings for it.
+    """The Graph of a model: a path, bytes, a ModelProto, an ExportedProgram, a JaxProgram, or a
+    Graph itself. A file with a suffix that is none of ours goes to the importer that a package
+    brings for it.
 
     Raises: ModelError.
     """
@@ -43,9 +46,11 @@ def imported_graph(
                 code="constants-graph",
             )
         return model
-    model = as_program(model, None, None, None)
+    model = followed(model, None, None, None)
     if isinstance(model, ExportedProgram):
         return import_program(model, shapes=shapes, constants=constants)
+    if isinstance(model, JaxProgram):
+        return import_jaxpr(model, shapes=shapes, constants=constants)
     importer = importer_of(model)
     if importer is not None:
         return _imported_by(importer, model, shapes, constants)
@@ -57,7 +62,10 @@ def imported_graph(
         f"compile: the model is a {type(model).__name__}; expected the path or the bytes of an "
         "ONNX file or of an archive of torch.export, or a ModelProto.",
         code="compile-model",
-        hints=("torch.export.save(torch.export.export(module, inputs), 'model.pt2') writes one.",),
+        hints=(
+            "torch.export.save(torch.export.export(module, inputs), 'model.pt2') writes one.",
+            "a function of JAX is compiled with args=(...), arrays like those that it takes.",
+        ),
     )
 
 

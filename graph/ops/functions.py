@@ -1,7 +1,10 @@
-"""Functions of one number: Abs, Sign, Sqrt, Exp, Log, Tanh, Erf, Floor, Ceil, Round, Cast."""
+"""Functions of one number: Abs, Sign, Sqrt, Exp, Expm1, Log, Log1p, Tanh, Erf, Erfc, Floor, Ceil,
+Round, Cast.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +18,9 @@ from ...tir.te import te
 from ..types import Array, TensorType, numpy_type
 from .base import check_arity
 from .elementwise import Elementwise
+
+_NO_ROOM = 1e-20  # erfc of less is 1, and a quotient of two that small may have no digits
+_ENDS = 30.0  # beyond, erfc is 2 or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,36 @@ class Log(Elementwise):
 
 
 @dataclass(frozen=True, slots=True)
+class Expm1(Elementwise):
+    """exp(x) - 1, also where x is small."""
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            return (np.expm1(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.expm1(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Log1p(Elementwise):
+    """log(1 + x), also where x is small; NaN where x < -1, -inf of -1."""
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            return (np.log1p(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.log1p(*elements)
+
+
+@dataclass(frozen=True, slots=True)
 class Tanh(Elementwise):
     """The hyperbolic tangent."""
 
@@ -115,6 +151,27 @@ class Erf(Elementwise):
 
     def element(self, *elements: Expr) -> Expr:
         return te.erf(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Erfc(Elementwise):
+    """1 - erf(x), also where that cancels: 2 * gelu(z) / z with z = -x * sqrt 2, of which the
+    rounding costs 2 * x**2 places.
+    """
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        return (np.vectorize(math.erfc, otypes=[np.float64])(x).astype(x.dtype),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        within = te.minimum(te.maximum(x, -_ENDS), _ENDS)  # of which there is a quotient
+        z = within * -math.sqrt(2.0)
+        small = te.abs(x) < _NO_ROOM
+        return te.select(small, te.const(1, x.dtype), te.gelu(z) * 2.0 / z)
 
 
 @dataclass(frozen=True, slots=True)

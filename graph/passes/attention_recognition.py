@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
+
+import numpy as np
 
 from ...tir.sizes import Size
 from ..ir.build import GraphBuilder
@@ -17,9 +19,11 @@ from ..ops.matmul import MatMul
 from ..ops.movement import Reshape, Transpose
 from ..ops.reduction import ReduceMax
 from ..ops.softmax import Softmax
-from ..types import array_of
+from ..types import Splat, array_of
 from .exchange import exchanged
 from .heads import Located, factor, located
+
+_FAR = -1e30  # of numbers that hide scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,8 @@ class AttentionRecognition:
 
     softmax(scale * q @ k' + mask) @ v   ->   Attention
 
-    The scale may stand before or behind the product and the mask may be missing. What is NaN in
+    The scale may stand before or behind the product and the mask may be missing; one that chooses
+    a number far below all scores is one that adds it. What is NaN in
     the softmax may be replaced by 0, or those of its rows that the mask hides whole. Transposes,
     reshapes and slices that bring the heads of q, k and v into place are left out, and so is the
     Transpose behind; what nobody reads any more is left to DeadCode. Scores that others read, too,
@@ -58,25 +63,39 @@ class _Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class _Hidden:
+    """Which scores a number replaces that is far below all of them: those where a condition does
+    not hold, or, where it says which are `hidden`, those where it does.
+    """
+
+    condition: str
+    number: str
+    hidden: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Spelled:
     """An attention that is spelled out.
 
-    last: its last node; inside: all that its nodes compute; mask: "" where there is none; guard:
-    of its softmax; outer: whether its result has the heads in front of the places.
+    last: its last node; inside: all that its nodes compute; mask: "" where there is none; hidden:
+    what a number replaces; guard: of its softmax; outer: whether its result has the heads in front
+    of the places.
     """
 
     last: GraphNode
     inside: frozenset[str]
     parts: tuple[Located, Located, Located]
     mask: str
+    hidden: _Hidden | None
     heads: int
     guard: _Guard
     outer: bool
 
     @property
     def read(self) -> set[str]:
-        """What the operator will read; "" where there is no mask."""
-        return {self.mask, *(part.array for part in self.parts)}
+        """What the operator, and what makes its mask, will read; "" where there is no mask."""
+        condition = self.hidden.condition if self.hidden is not None else ""
+        return {self.mask, condition, *(part.array for part in self.parts)}
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -86,12 +105,15 @@ class _Spelled:
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """What a softmax is taken of: scale * (a @ b) + mask. inside: the values on the way."""
+    """What a softmax is taken of: scale * (a @ b) + mask, of which a number hides some. inside: the
+    values on the way.
+    """
 
     product: GraphNode
     scale: float
     mask: str
     inside: frozenset[str]
+    hidden: _Hidden | None = None
 
 
 def _apart(spelled: Iterable[_Spelled]) -> Iterator[_Spelled]:
@@ -112,7 +134,7 @@ def _spelled(graph: Graph) -> Iterator[_Spelled]:
         if not isinstance(node.op, MatMul) or graph.types[node.outputs[0]].rank != 4:
             continue
         softmax, guard = _softmax(graph, makers, node.inputs[0])
-        scores = _scores(graph, makers, softmax.inputs[0]) if softmax is not None else None
+        scores = _seen(graph, makers, softmax.inputs[0]) if softmax is not None else None
         if softmax is None or scores is None or graph.types[softmax.outputs[0]].elements == 0:
             continue
         if guard.mask and guard.mask != scores.mask:
@@ -136,7 +158,9 @@ def _spelled(graph: Graph) -> Iterator[_Spelled]:
         if isinstance(heads, Size):
             continue
         inside.add(last.outputs[0])
-        yield _Spelled(last, frozenset(inside), parts, mask, heads, guard, last is node)
+        yield _Spelled(
+            last, frozenset(inside), parts, mask, scores.hidden, heads, guard, last is node
+        )
 
 
 def _softmax(
@@ -176,6 +200,27 @@ def _hiding(graph: Graph, makers: Mapping[str, GraphNode], asked: GraphNode) -> 
 def _is_everywhere(graph: Graph, value: str, number: float) -> bool:
     constant = graph.constants.get(value)
     return constant is not None and bool((array_of(constant) == number).all())
+
+
+def _seen(graph: Graph, makers: Mapping[str, GraphNode], value: str) -> _Scores | None:
+    """The scores that `value` is made of, and which of them a number hides."""
+    node = makers.get(value)
+    if node is None or not isinstance(node.op, Where):
+        return _scores(graph, makers, value)
+    condition, chosen, other = node.inputs
+    for scores, number in ((chosen, other), (other, chosen)):
+        same = graph.types[scores] == graph.types[value]
+        found = _scores(graph, makers, scores) if same and _is_far(graph, number) else None
+        if found is not None:
+            hidden = _Hidden(condition, number, number == chosen)
+            return replace(found, inside=found.inside | {value}, hidden=hidden)
+    return None
+
+
+def _is_far(graph: Graph, value: str) -> bool:
+    """Whether a number is so far below all scores that each of them is lost when it is added."""
+    constant = graph.constants.get(value)
+    return constant is not None and bool(np.less_equal(array_of(constant), _FAR).all())
 
 
 def _scores(
@@ -240,5 +285,16 @@ def _write(builder: GraphBuilder, one: _Spelled) -> None:
     q, k, v = one.parts
     guards = {"guarded": one.guard.nan, "masked": bool(one.guard.mask)}
     op = Attention(one.heads, q.scale, q.heads, k.heads, v.heads, outer=one.outer, **guards)
-    mask = (one.mask,) if one.mask else ()
-    builder.add_node(GraphNode(op, (*inputs, *mask), one.last.outputs, one.last.name))
+    mask = _mask(builder, one)
+    read = (*inputs, mask) if mask else tuple(inputs)
+    builder.add_node(GraphNode(op, read, one.last.outputs, one.last.name))
+
+
+def _mask(builder: GraphBuilder, one: _Spelled) -> str:
+    """What is added to the scores; "" for nothing."""
+    if one.hidden is None:
+        return one.mask
+    dtype = builder.types[one.hidden.number].dtype
+    added = one.mask or builder.constant(builder.fresh("seen"), Splat(0.0, dtype, ()))
+    choices = (one.hidden.number, added) if one.hidden.hidden else (added, one.hidden.number)
+    return builder.add(Where(), one.hidden.condition, *choices)

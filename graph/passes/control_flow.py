@@ -29,7 +29,6 @@ class ControlFlow:
             InvariantHoisting(),
             # constants of regions that are ones of this graph now
             ConstantFolding(),
-            RegionInputs(),
         ):
             graph = one(graph)
         return graph

@@ -11,13 +11,15 @@ from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode
 from ..ops.activation import Gelu
 from ..ops.arithmetic import Add, Div, Mul, Pow
-from ..ops.functions import Erf, Tanh
+from ..ops.functions import Erf, Erfc, Tanh
 from .exchange import exchanged
 from .pattern import Made, Number, Pattern, PatternMatch, Value, matched
 
 _NUMBERS = {
     "root_two": math.sqrt(2.0),
     "root_half": math.sqrt(0.5),
+    "minus_root_half": -math.sqrt(0.5),
+    "minus_one": -1.0,
     "one": 1.0,
     "half": 0.5,
     "three": 3.0,
@@ -46,8 +48,20 @@ def _spellings(function: Made) -> Iterator[Pattern]:
         yield Made(Mul, (Made(Mul, (a, b)), c))
 
 
+def _complements() -> Iterator[Pattern]:
+    """x * erfc(-x / sqrt 2) / 2, likewise."""
+    opposite = Made(Mul, (Made(Mul, (_X, Number("minus_one"))), Number("root_half")))
+    for argument in (opposite, Made(Mul, (_X, Number("minus_root_half")))):
+        function, half = Made(Erfc, (argument,)), Number("half")
+        for a, b, c in ((_X, function, half), (_X, half, function), (function, half, _X)):
+            yield Made(Mul, (Made(Mul, (a, b)), c))
+
+
 _FUNCTIONS = (*_ERFS, *map(_tanh, _CUBES))
-_PATTERNS = tuple(pattern for function in _FUNCTIONS for pattern in _spellings(function))
+_PATTERNS = (
+    *(pattern for function in _FUNCTIONS for pattern in _spellings(function)),
+    *_complements(),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +70,7 @@ class GeluRecognition:
     negative.
 
     f = erf(x / sqrt 2)                                  ->   Gelu
+    1 + f = erfc(-x / sqrt 2)                            ->   Gelu
     f = tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))       ->   Gelu, approximate
 
     The factors may stand in any order, x / sqrt 2 be a product, and x**3 a power or two products.

@@ -8,14 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...tir.sizes import closed
+from ...tir.sizes import AnySize, closed, product_of
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode
 from ..ops.arithmetic import Add
 from ..ops.attention import Attention, Heads
+from ..ops.base import Operator
 from ..ops.matmul import MatMul
 from ..ops.movement import Reshape
-from ..types import array_of, owned
+from ..types import TensorType, array_of, owned
 from .exchange import exchanged
 
 
@@ -86,37 +87,47 @@ def _part(
     readers: Mapping[str, list[GraphNode]],
     value: str,
 ) -> _Part | None:
-    """The product that is reshaped to `value`; None where it is something else or read twice."""
+    """The product that is reshaped to `value`, a bias being added before or behind that; None where
+    it is something else or read twice.
+    """
     inside: list[str] = []
-    bias = ""
-    for kind in (Reshape, Add, MatMul):
-        node = makers.get(value)
-        if node is None or len(readers[value]) != 1 or value in graph.outputs:
-            return None
-        if kind is Add and isinstance(node.op, MatMul):
-            continue  # there is no bias
-        if not isinstance(node.op, kind):
+    bias, width = "", product_of(graph.types[value].shape[2:])
+    kinds: list[type[Operator]] = [Reshape, Add]
+    while (node := makers.get(value)) is not None:
+        if len(readers[value]) != 1 or value in graph.outputs:
             return None
         inside.append(value)
+        if isinstance(node.op, MatMul):
+            break
+        kind = type(node.op)
+        if kind not in kinds:
+            return None
+        kinds.remove(kind)
         value, *others = node.inputs
         if kind is Add:
             value, bias = (value, *others) if value in makers else (*others, value)
-            flat = bias in graph.constants and graph.types[bias].rank == 1
-            if not flat or graph.types[bias].shape[0] != graph.types[value].shape[-1]:
+            if bias not in graph.constants or not _is_flat(graph.types[bias], width):
                 return None
-    assert node is not None
+    if node is None or Reshape in kinds:
+        return None
     weights = node.inputs[1]
     fixed = weights in graph.constants and graph.types[weights].rank == 2
-    last = graph.types[inside[0]].shape
-    columns = graph.types[weights].shape[-1] == last[2] * last[3]
+    columns = graph.types[weights].shape[-1] == width
     return _Part(node.inputs[0], weights, bias, tuple(inside)) if fixed and columns else None
+
+
+def _is_flat(bias: TensorType, width: AnySize) -> bool:
+    """Whether a bias has a number for each column of a product, and nothing else."""
+    lead = bias.shape[: max(0, bias.rank - 2)]
+    return bias.elements == width and all(size == 1 for size in lead)
 
 
 def _write(builder: GraphBuilder, graph: Graph, one: _Merged) -> None:
     """Add the one product and the attention that reads its heads in place."""
 
-    def joined(names: list[str]) -> str:
+    def joined(names: list[str], *, flat: bool = False) -> str:
         arrays = [array_of(graph.constants[name]) for name in names]
+        arrays = [array.reshape(-1) if flat else array for array in arrays]
         whole = np.concatenate(arrays, axis=-1)
         return builder.constant(builder.fresh(f"{names[0]}.merged"), owned(whole))
 
@@ -125,7 +136,7 @@ def _write(builder: GraphBuilder, graph: Graph, one: _Merged) -> None:
     weights = joined([part.weights for part in one.parts])
     value = builder.add(MatMul(), one.parts[0].x, weights, name=node.name)
     if one.parts[0].bias:
-        value = builder.add(Add(), value, joined([part.bias for part in one.parts]))
+        value = builder.add(Add(), value, joined([part.bias for part in one.parts], flat=True))
     batch, places, heads, depth = graph.types[node.inputs[0]].shape
     view = builder.add(Reshape((batch, places, 3 * heads, depth)), value)
     placed = replace(op, key=Heads(closed(heads)), value=Heads(2 * closed(heads)))

@@ -25,14 +25,20 @@ from .common_subexpressions import CommonSubexpressions
 from .constant_folding import ConstantFolding
 from .control_flow import ControlFlow
 from .dead_code import DeadCode
+from .fast_norm_recognition import FastNormRecognition
 from .gelu_recognition import GeluRecognition
 from .head_merging import HeadMerging
 from .identity_removal import IdentityRemoval
+from .kept_axes import KeptAxes
 from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
+from .mean_recognition import MeanRecognition
 from .pad_folding import PadFolding
+from .product_turning import ProductTurning
+from .region_inputs import RegionInputs
 from .reshape_motion import ReshapeMotion
 from .shared_heads import SharedHeads
+from .softmax_recognition import SoftmaxRecognition
 
 Verdict = Literal["unchanged", "equal", "unchecked", "undone", "left out"]
 
@@ -58,6 +64,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     IdentityRemoval(),
     # needs constants; what it takes out of branches and loops goes through all that follows
     ControlFlow(),
+    # apart from what folds constants, whose roundings the comparison then sees
+    RegionInputs(),
     # needs constant weights; before the layout moves channels away from axis 1
     BatchNormFolding(),
     # before the layout pass, which would move axes to and fro around a Pad
@@ -65,8 +73,16 @@ PIPELINE: tuple[GraphPass, ...] = (
     # equal weights and shared subtrees, before the layout pass permutes each of them
     CommonSubexpressions(),
     # equal parts are one node; before the layout pass may put moves between them
+    KeptAxes(),
+    # reductions keep their axes now, as patterns have them
+    MeanRecognition(),
+    SoftmaxRecognition(),
     LayerNormRecognition(),
+    # after what keeps rounding
+    FastNormRecognition(),
     GeluRecognition(),
+    # products whose rows are those of the result, as an attention has them
+    ProductTurning(),
     # likewise: the moves of heads that it leaves out are those of the model
     AttentionRecognition(),
     # needs Attention; before DeadCode, which takes the copies of keys and values
@@ -138,7 +154,7 @@ def optimise(
     reports = []
     most = check_limits() if limits is None else limits
     for one in passes:
-        if isinstance(one, ControlFlow) and not has_regions(graph):
+        if isinstance(one, ControlFlow | RegionInputs) and not has_regions(graph):
             continue
         ours = is_ours(type(one))
         graph, report = _run(one, graph, most if check or not ours else None, seed)

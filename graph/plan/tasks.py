@@ -5,8 +5,9 @@ all; and those that it would take.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from ...driver.resolve_target import resolve_target
 from ...schedule.source import ScheduleSource
@@ -14,6 +15,7 @@ from ...tir.func import PrimFunc
 from ...tir.target.target import Target
 from ...tir.text.html import html_table
 from ..given_model import imported_graph
+from ..importers.followed import followed
 from ..importers.onnx.importer import Source
 from ..importers.symbols import Shapes
 from ..ir.ir import Graph
@@ -80,9 +82,10 @@ class Tasks(list[tuple[PrimFunc, int]]):
 
 
 def tasks(
-    model: Source | Graph,
+    model: object,
     target: Target | str | None = None,
     *,
+    args: Sequence[object] | None = None,
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
@@ -91,12 +94,14 @@ def tasks(
     """The functions of all alternatives, each once, with the number of places in the model that it
     could serve.
 
-    model: a path, bytes, a ModelProto or a Graph. target: this machine's CPU by default. shapes,
-    constants, tolerance, passes: as `compile` has them.
+    model: a path, bytes, a ModelProto, a Graph, a module of torch, or a function of JAX. target:
+    this machine's CPU by default. args, shapes, constants, tolerance, passes: as `compile` has
+    them.
     Raises: ModelError, TargetError.
     """
+    known = cast("Source | Graph", followed(model, args, None, shapes))
     found = model_tasks(
-        model, target, shapes=shapes, constants=constants, tolerance=tolerance, passes=passes
+        known, target, shapes=shapes, constants=constants, tolerance=tolerance, passes=passes
     )
     return Tasks((task.func, task.places) for task in found.tasks)
 

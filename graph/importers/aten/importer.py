@@ -15,8 +15,8 @@ from typing import cast
 import numpy as np
 
 from ....tir.errors import TilewrightError
-from ....tir.sizes import AnySize, Size, SizeError, dims_in, same
-from ...assumed_sizes import BATCH, LENGTH, telling_assumed
+from ....tir.sizes import AnySize, SizeError, dims_in, same
+from ...assumed_sizes import telling_assumed
 from ...errors import ModelError, UnsupportedNode, UnsupportedOperator, UnsupportedPart
 from ...extensions.operators import Declaration
 from ...ir.build import GraphBuilder
@@ -27,7 +27,9 @@ from ..limits import ImportLimits, UnsupportedType, checked_type
 from ..onnx.graph_reader import TITLE, GraphReader
 from ..onnx.node import LostRegion, NotSupported
 from ..onnx.tensors import TensorReader
-from ..symbols import Declared, Shapes, TensorShapes, resolve, unnamed
+from ..recorded_sizes import note_symbols, outside_recorded, with_recorded
+from ..symbols import Declared, Shapes, resolve, unnamed
+from ..tensor_writer import started_reader
 from .aliases import Aliases, WrittenView
 from .expressions import UnknownExpression, size_from, symbol_of
 from .program import (
@@ -45,7 +47,7 @@ from .regions import REGIONS
 from .rule import NO_VALUES
 from .rules.of_others import check_not_ours, rule_of_others
 from .rules.table import RULES, rule_name
-from .writer import AtenValue, AtenWriter, started_reader
+from .writer import AtenValue, AtenWriter
 
 _REPORT = "if torch.export.save wrote it, this is a defect of tilewright: please report it."
 # what a rule raises on arguments that the operator's schema does not have
@@ -108,11 +110,11 @@ class _Importer:
                 array = known[item.name]
                 value = self.builder.constant(item.name, array)
                 self.values[item.name] = AtenValue(value, type_of(array))
-                self._know_symbols(item, array.shape)
+                note_symbols(item, array.shape, self.symbols)
         declared = [item for item in declared if item.name not in known]
-        resolved = resolve(declared, self._with_ranges(declared, shapes))
+        resolved = resolve(declared, with_recorded(declared, shapes, self.program.ranges))
         for item in declared:
-            self._know_symbols(item, resolved[item.name])
+            note_symbols(item, resolved[item.name], self.symbols)
         resolved = {item.name: self._derived(item, resolved[item.name]) for item in declared}
         with telling_assumed(dims_in(size for shape in resolved.values() for size in shape)):
             for item in declared:
@@ -187,27 +189,6 @@ class _Importer:
             found[axis] = size
         return tuple(found)
 
-    def _with_ranges(self, declared: Sequence[Declared], shapes: Shapes | None) -> TensorShapes:
-        """What the caller says, and for symbols of which nothing is said, what is recorded."""
-        given = dict(cast("TensorShapes", shapes or {}))
-        said = {str(d) for item in declared if item.name in given for d in item.dims or ()}
-        for item in declared:
-            for axis, dim in enumerate(item.dims or ()):
-                name = str(dim)
-                if isinstance(dim, int) or name in given or name in said:
-                    continue
-                least, usual, most = LENGTH if axis or len(item.dims or ()) == 1 else BATCH
-                low, high = self.program.ranges.get(name, (None, None))
-                if high is not None or (low is not None and low > least):
-                    least, most = max(least, low or 0), most if high is None else high
-                    given[name] = (least, max(least, min(usual, most)), max(least, most))
-        return given
-
-    def _know_symbols(self, item: Declared, shape: Shape) -> None:
-        for dim, size in zip(item.dims or (), shape, strict=True):
-            if isinstance(dim, SymbolicSize) and dim.name.isidentifier():
-                self.symbols.setdefault(dim.name, size)
-
     def _input(self, item: Declared, shape: Shape) -> None:
         try:
             type_ = checked_type(f"input '{item.name}'", item.dtype, shape, self.limits)
@@ -231,16 +212,12 @@ class _Importer:
 
     def _check_ranges(self) -> None:
         """A program says for which sizes it holds."""
-        for name, size in self.symbols.items():
-            low, high = self.program.ranges.get(name, (None, None))
-            least, most = (size.low, size.high) if isinstance(size, Size) else (size, size)
-            if (low is not None and least < low) or (high is not None and most > high):
-                ends = f"{low or 0} to {'any' if high is None else high}"
-                raise ModelError(
-                    f"shapes: '{name}' is {least} to {most}; the program was exported for {ends}.",
-                    code="aten-range",
-                    hints=("torch.export.Dim(name, min=..., max=...) says for which sizes.",),
-                )
+        for problem in outside_recorded(self.symbols, self.program.ranges):
+            raise ModelError(
+                f"shapes: {problem}.",
+                code="aten-range",
+                hints=("torch.export.Dim(name, min=..., max=...) says for which sizes.",),
+            )
 
     def _nodes(self, graph: ExportedGraph) -> None:
         """All nodes, in order."""

@@ -34,13 +34,6 @@ def as_program(
                 hints=("tw.compile(module, args=(torch.randn(1, 3, 224, 224),))",),
             )
         return program_of(exported(model, args or (), kwargs or {}, shapes), type(model).__name__)
-    if args is not None or kwargs is not None:
-        raise ModelError(
-            f"compile: args are given, and the model is a {type(model).__name__}; expected a "
-            "module of torch, which they are example inputs of.",
-            code="compile-args",
-            hints=("other models have their inputs' types in them: leave args and kwargs out.",),
-        )
     if torch is None or not isinstance(model, torch.export.ExportedProgram):
         return model
     return program_of(model)

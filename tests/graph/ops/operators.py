@@ -32,6 +32,7 @@ from tilewright.graph.ops.pooled_regions.spans import RoiBins, RoiPoints
 from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool, SumPool
 from tilewright.graph.ops.quantization import DynamicQuantizeLinear
 from tilewright.graph.ops.random.places import CountAtMost
+from tilewright.graph.ops.random.threefry_word import ThreefryWord
 from tilewright.graph.ops.ranges import RangeLength, RangeValues
 from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
 from tilewright.graph.ops.recurrent import LstmCell
@@ -134,9 +135,10 @@ def _elementwise() -> list[Sample]:
         if issubclass(kind, Elementwise):
             least, most = kind.arity
             dtype = {"bool": "bool", "integer": "int32"}.get(kind.takes, "float32")
+            dtype = "uint32" if kind is ThreefryWord else dtype
             op = kind("int32") if kind is Cast else kind()
             for count in {least, 2 if most is None else most}:
-                arrays = [numbers(*shape, dtype=dtype) for shape in shapes[:count]]
+                arrays = [numbers(*shape, dtype=dtype) for shape in (*shapes, (1,))[:count]]
                 if kind is Where:
                     arrays[0] = arrays[0] > 5
                 found.append(Sample(op, tuple(arrays)))

@@ -238,7 +238,7 @@ def test_only_what_is_elementwise_adds_to_an_expression() -> None:
     assert Identity().inline_cost(("float32",)) == InlineCost(0, (0,))
 
 
-def test_an_operator_that_rounds_to_whole_numbers_or_takes_bits_decides() -> None:
+def test_an_operator_that_rounds_to_whole_numbers_takes_bits_or_signs_decides() -> None:
     assert {kind.__name__ for kind in OPERATORS if kind.decides} == {
         "BitCast",
         "Ceil",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from onnx import TensorProto
 
 from tilewright.graph.errors import UnsupportedOperator
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.ops.functions import Cast
+from tilewright.graph.ops.functions import Cast, Erfc, Expm1, Log1p
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.te import te
 
 from ..cases import Case, check_case, check_compiled, model_of
 
@@ -91,3 +96,32 @@ def test_a_cast_to_a_type_that_the_language_lacks_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedOperator) as caught:
         import_onnx(model)
     assert "it converts to float8e8m0, which has neither zero nor sign" in str(caught.value)
+
+
+SMALL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-30, -1e-30, 1e-8, 0.3, -0.3, 9, -9, 30])
+
+
+@pytest.mark.parametrize(
+    ("op", "function", "places"),
+    [(Expm1(), math.expm1, 8), (Log1p(), math.log1p, 8), (Erfc(), math.erfc, 0)],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_functions_that_keep_what_is_small(
+    op: Expm1 | Log1p | Erfc, function: Callable[[float], float], places: int, kind: str
+) -> None:
+    """places: how many units in the last place they may be off; of Erfc as its docstring says."""
+    array = SMALL[SMALL > -1] if isinstance(op, Log1p) else SMALL
+    array = np.append(array, [np.nan]).astype(kind)
+    wanted = np.array([function(number) for number in array.astype(float).tolist()])
+    x = te.placeholder(array.shape, kind, name="x")
+    (y,) = op.express(x, name="y")
+    (found,) = interpret(te.func(x, y, name="f"), array)
+    unit = np.finfo(kind).eps
+    allowed = unit * (places or (8 + 2 * np.minimum(array.astype(float), 9) ** 2))
+    least = 1e-37 if kind == "float32" else 0.0  # what is no normal number has fewer digits
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    with np.errstate(invalid="ignore"):  # of two that are infinite
+        near = np.abs(found - wanted) <= allowed * np.abs(wanted) + least
+    assert (near | np.isnan(wanted) | (found == wanted)).all()
+    np.testing.assert_allclose(op.reference(array.astype(float))[0], wanted, rtol=1e-15)

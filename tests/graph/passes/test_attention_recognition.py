@@ -232,3 +232,41 @@ def test_one_that_reads_what_another_leaves_out_stays(apply: Apply, scaled: bool
     net.add(Relu(), mixed(net.add(Transpose((0, 2, 1, 3)), between), k2, v2), output="y")
     after = apply(AttentionRecognition(), net.finish(("y",)))
     assert 1 <= sum(node.op.title == "Attention" for node in after.nodes) <= 2
+
+
+@pytest.mark.parametrize("number", [-1e30, float(np.finfo(np.float32).min), -np.inf])
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_number_far_below_all_scores_is_a_mask(
+    apply: Apply, lines: Lines, number: float, hidden: bool, biased: bool
+) -> None:
+    net = Spelling()
+    q, k, v = (net.heads(net.wide(name)) for name in "qkv")
+    scores = net.add(MatMul(), q, net.add(Transpose((0, 1, 3, 2)), k))
+    scores = net.add(Add(), scores, net.mask) if biased else scores
+    seen = net.constant("seen", np.tri(STEPS, dtype=bool) ^ hidden)
+    far = net.constant("far", Splat(number, "float32", ()))
+    net.joined(net.weights(net.add(Where(), seen, *_ordered(scores, far, hidden))), v)
+    text = found(apply, lines, net.finish(("y",)))
+    told = "splat(-inf)" if number == -np.inf else f"splat({number:.6g})"
+    added = "mask" if biased else "splat(0)"
+    chosen = ", ".join(_ordered(added, told, hidden))
+    assert text[-3] == f"where_1 = Where(seen, {chosen})"
+    assert text[-2].endswith(", where_1)")
+
+
+def _ordered(scores: str, number: str, hidden: bool) -> tuple[str, str]:
+    return (number, scores) if hidden else (scores, number)
+
+
+@pytest.mark.parametrize("number", [-1e9, 0.0, 1e30])
+def test_a_number_that_scores_may_reach_is_none(number: float) -> None:
+    """Rows that it hides whole would be what their scores are: exactly so they are not."""
+    net = Spelling()
+    q, k, v = (net.heads(net.wide(name)) for name in "qkv")
+    scores = net.add(MatMul(), q, net.add(Transpose((0, 1, 3, 2)), k))
+    seen = net.constant("seen", np.tri(STEPS, dtype=bool))
+    far = net.constant("far", Splat(number, "float32", ()))
+    net.joined(net.weights(net.add(Where(), seen, scores, far)), v)
+    graph = net.finish(("y",))
+    assert AttentionRecognition()(graph) is graph

@@ -11,8 +11,9 @@ import pytest
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
-from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.arithmetic import Add, Mul, Sub
 from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.movement import Transpose
 from tilewright.graph.ops.normalisation import BatchNormalization
 from tilewright.graph.passes.batch_norm_folding import BatchNormFolding
 from tilewright.graph.passes.pipeline import GraphPass, optimise
@@ -147,3 +148,45 @@ def test_what_has_no_value_is_not_warned_of() -> None:
     folded = array_of(after.constants["w.folded"])
     assert np.isnan(folded[1]).all()
     assert np.isfinite(folded[[0, 3]]).all()
+
+
+def test_channels_may_have_moved_on_the_way(apply: Apply, lines: Lines) -> None:
+    """As flax spells it: (x - mean) * (scale / root) + bias, of channels that are last."""
+    b = Network()
+    value = b.add(Transpose((0, 2, 3, 1)), b.conv(b.x, bias=True))
+    value = b.add(Sub(), value, b.random("mean", 4))
+    value = b.add(Mul(), value, b.random("factor", 1, 1, 1, 4))
+    value = b.add(Transpose((0, 3, 1, 2)), value)
+    value = b.add(Add(), b.random("shift", 4, 1, 1), value)
+    b.add(Relu(), b.add(Transpose((0, 2, 3, 1)), value), output="y")
+    assert lines(apply(BatchNormFolding(), b.finish(("y",)))) == [
+        "conv.folded = Conv[pads=(1, 1, 1, 1), groups=2](x, w.folded, w.bias)",
+        "transpose.folded = Transpose[permutation=(0, 2, 3, 1)](conv.folded)",
+        "add = Transpose[permutation=(0, 3, 1, 2)](transpose.folded)",
+        "transpose_2 = Transpose[permutation=(0, 2, 3, 1)](add)",
+        "y = Relu(transpose_2)",
+    ]
+
+
+@pytest.mark.parametrize("case", ["of rows", "subtracted from", "read twice"])
+def test_behind_moved_channels_others_are_left_alone(case: str) -> None:
+    b = Network()
+    moved = b.add(Transpose((0, 2, 3, 1)), b.conv(b.x))
+    numbers = b.random("numbers", *((5, 1) if case == "of rows" else (4,)))
+    operands = (numbers, moved) if case == "subtracted from" else (moved, numbers)
+    outputs = [b.add(Sub(), *operands)]
+    if case == "read twice":
+        outputs.append(b.add(Relu(), moved))
+    graph = b.finish(tuple(outputs))
+    assert BatchNormFolding()(graph) is graph
+
+
+def test_one_number_for_all_channels_has_no_axes(apply: Apply, lines: Lines) -> None:
+    b = Network()
+    half, two = (b.constant(name, Splat(n, "float32", ())) for name, n in (("h", 0.5), ("t", 2)))
+    value = b.add(Mul(), b.add(Mul(), b.add(Relu(), b.x, output="r"), half), two)
+    value = b.add(Mul(), value, b.constant("third", Splat(3.0, "float32", ())), output="y")
+    assert lines(apply(BatchNormFolding(), b.finish(("y",)))) == [
+        "r = Relu(x)",
+        "y = Mul(r, splat(3))",
+    ]

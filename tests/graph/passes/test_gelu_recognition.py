@@ -10,7 +10,7 @@ import pytest
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Pow
-from tilewright.graph.ops.functions import Erf, Tanh
+from tilewright.graph.ops.functions import Erf, Erfc, Tanh
 from tilewright.graph.passes.gelu_recognition import GeluRecognition
 from tilewright.graph.passes.pipeline import PIPELINE, GraphPass
 from tilewright.graph.types import Splat, TensorType
@@ -113,3 +113,29 @@ def test_what_is_not_quite_one_is_left_alone(kind: str) -> None:
 def test_a_strict_build_computes_what_is_written() -> None:
     assert GeluRecognition() in PIPELINE
     assert not GeluRecognition.keeps_rounding
+
+
+@pytest.mark.parametrize("order", ["x half function", "half x function", "function x half"])
+@pytest.mark.parametrize("opposite", [True, False])
+def test_the_form_of_erfc_is_one_node(
+    apply: Apply, lines: Lines, order: str, opposite: bool
+) -> None:
+    """As JAX and Keras spell it."""
+    net = Spelling()
+    argument, factor = net.x, -math.sqrt(0.5)
+    if opposite:
+        argument, factor = net.add(Mul(), net.x, net.number(-1.0)), math.sqrt(0.5)
+    function = net.add(Erfc(), net.add(Mul(), argument, net.number(factor)))
+    factors = {"x": net.x, "function": function, "half": net.number(0.5)}
+    a, b, c = (factors[name] for name in order.split())
+    net.add(Mul(), net.add(Mul(), a, b), c, output="y")
+    after = apply(GeluRecognition(), net.finish(("y",)))
+    assert lines(after) == ["y = Gelu(x)"]
+
+
+def test_erfc_of_another_number_is_left_alone() -> None:
+    net = Spelling()
+    function = net.add(Erfc(), net.add(Mul(), net.x, net.number(math.sqrt(0.5))))
+    net.add(Mul(), net.add(Mul(), net.x, function), net.number(0.5), output="y")
+    graph = net.finish(("y",))
+    assert GeluRecognition()(graph) is graph

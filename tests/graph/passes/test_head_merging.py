@@ -103,3 +103,35 @@ def left_alone(kind: str) -> Graph:
 def test_what_is_something_else_is_left_alone(kind: str) -> None:
     graph = left_alone(kind)
     assert HeadMerging()(graph) is graph
+
+
+@pytest.mark.parametrize("shape", [(HEADS, DEPTH), (1, 1, HEADS, DEPTH)])
+def test_a_bias_may_be_added_to_the_heads(
+    apply: Apply, lines: Lines, shape: tuple[int, ...]
+) -> None:
+    """As flax does it."""
+    net = Products()
+    parts = []
+    for name in "qkv":
+        value = net.heads(net.product(name, biased=False))
+        parts.append(net.add(Add(), value, net.weight(f"{name}.b", *shape)))
+    net.add(Attention(HEADS, 0.5), *parts, output="y")
+    assert lines(apply(HeadMerging(), net.finish(("y",)))) == [
+        "matmul_3 = MatMul(x, q.merged)",
+        "add_3 = Add(matmul_3, q.b.merged)",
+        "reshape_3 = Reshape[shape=(1, 5, 6, 4)](add_3)",
+        "y = Attention[heads=2, scale=0.5, key=Heads(first=2, outer=False), "
+        "value=Heads(first=4, outer=False)](reshape_3, reshape_3, reshape_3)",
+    ]
+
+
+@pytest.mark.parametrize("shape", [(1, DEPTH), (STEPS, HEADS, DEPTH), (HEADS, 1)])
+def test_a_bias_that_is_none_of_the_products_is_left_alone(shape: tuple[int, ...]) -> None:
+    net = Products()
+    parts = []
+    for name in "qkv":
+        value = net.heads(net.product(name, biased=False))
+        parts.append(net.add(Add(), value, net.weight(f"{name}.b", *shape)))
+    net.add(Attention(HEADS, 0.5), *parts, output="y")
+    graph = net.finish(("y",))
+    assert HeadMerging()(graph) is graph

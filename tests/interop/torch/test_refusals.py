@@ -68,7 +68,7 @@ CASES: dict[str, Callable[[], object]] = {
     "a module without inputs": lambda: tw.compile(linear()),
     "a module in training mode": lambda: tw.compile(linear().train(), args=(X,)),
     "shapes of no argument": lambda: tw.compile(linear(), args=(X,), shapes={"x": (1, 3)}),
-    "inputs of a file": lambda: tw.compile("model.onnx", args=(X,)),
+    "inputs of a file": lambda: tw.compile("model.onnx", kwargs={"x": X}),
     "a module on meta": lambda: tw.compile(linear().to("meta"), args=(X.to("meta"),)),
     "sparse weights": lambda: tw.compile(Sparse().eval(), args=(X,)),
     "an unknown option": lambda: run(linear(), X, fallbak="torch"),

@@ -9,6 +9,7 @@ from ml_dtypes import finfo
 from ....ops import angles, arithmetic, functions, hyperbolic, logic
 from ....ops.base import Operator
 from ....types import numpy_type
+from ...quadrants import angle_of
 from ..promotion import Number, as_float
 from ..rule import Rule
 from ..writer import AtenValue, AtenWriter, Operand
@@ -303,13 +304,8 @@ def _sign(w: AtenWriter, self: AtenValue) -> AtenValue:
 
 
 def _atan2(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
-    """By the angle of y / x and the quadrant."""
     y, x = (_float(w, one) for one in w.promoted(self, other))
-    angle = w.emit(angles.Atan(), w.emit(arithmetic.Div(), y, x))
-    zero, pi = w.full(0, x.dtype), w.full(math.pi, x.dtype)
-    turn = w.emit(logic.Where(), w.emit(logic.Less(), y, zero), w.spell("Neg", pi), pi)
-    left = w.emit(logic.Less(), x, zero)
-    return w.emit(logic.Where(), left, w.emit(arithmetic.Add(), angle, turn), angle)
+    return angle_of(w, y, x)
 
 
 def _lerp(w: AtenWriter, self: AtenValue, end: AtenValue, weight: Operand) -> AtenValue:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from .....tir.sizes import AnySize, product_of, quotient
-from ....ops.movement import Concat, Transpose
+from ....ops.movement import Concat
 from ...onnx.node import NotSupported
 from ..rule import Rule
 from ..writer import AtenValue, AtenWriter
@@ -64,8 +64,7 @@ def unsqueezed(w: AtenWriter, self: AtenValue, dim: int) -> AtenValue:
 
 
 def permuted(w: AtenWriter, self: AtenValue, dims: Sequence[int]) -> AtenValue:
-    axes = tuple(self.axis(dim) for dim in dims)
-    return self if axes == tuple(range(self.rank)) else w.emit(Transpose(axes), self)
+    return w.transpose(self, [self.axis(dim) for dim in dims])
 
 
 def _transpose(w: AtenWriter, self: AtenValue, dim0: int, dim1: int) -> AtenValue:

@@ -1,0 +1,1 @@
+"""Calls of JAX's functions, by families of their rules."""
