@@ -14,6 +14,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.graph.errors import OperatorError
 from tilewright.graph.ops.base import (
+    JoinableAxes,
     Operator,
     Permutation,
     Permuted,
@@ -22,7 +23,7 @@ from tilewright.graph.ops.base import (
     shape_of,
 )
 from tilewright.graph.ops.reduction import divided
-from tilewright.graph.types import Array, Splat, TensorType
+from tilewright.graph.types import Array, Shape, Splat, TensorType
 from tilewright.tir.expr import Expr
 
 F32 = TensorType("float32", (3, 4))
@@ -225,6 +226,43 @@ class Turned(Means):
         return Permuted(self, tuple(range(len(permutation) - 1)))
 
 
+@tw.operator("tests.check::Joined")
+class Joined(Means):
+    """It says that its axes may be joined, and sums the last one."""
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        check_float(self, types)
+        return types
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        return (x - x.mean(-1, keepdims=True, dtype=x.dtype),)
+
+    def express(self, *tensors: te.Tensor, name: str) -> tuple[te.Tensor, ...]:
+        (x,) = tensors
+        (mean,) = Means.express(self, x, name=f"{name}_mean")
+        return (te.compute(shape_of(x), lambda *i: x[i] - mean[i[:-1]], name=name),)
+
+    def joinable_axes(self, shape: Shape) -> JoinableAxes | None:
+        return JoinableAxes((True,) * len(shape), tuple(range(len(shape))))
+
+
+@tw.operator("tests.check::Rooted")
+class Rooted(Means):
+    """The root of the smallest element, in rows most of which have a negative one."""
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.sqrt(arrays[0].min(-1)),)
+
+    def express(self, *tensors: te.Tensor, name: str) -> tuple[te.Tensor, ...]:
+        (x,) = tensors
+        *rows, size = shape_of(x)
+        k = te.reduce_axis(size, name="k")
+        least = te.compute(rows, lambda *i: te.min(x[(*i, k)], axis=k), name=f"{name}_least")
+        return (te.compute(rows, lambda *i: te.sqrt(least[i]) * 2.0, name=name),)
+
+
 @tw.operator("tests.check::Less")
 class Less(tw.Elementwise):
     """Not commutative, and 1 is no neutral number."""
@@ -294,6 +332,7 @@ FAULTS: dict[type[Operator], set[str]] = {
     Folding: {"folding"},
     Rows: {"role"},
     Turned: {"permuted axes"},
+    Joined: {"joined axes"},
     Less: {"commutative"},
     Plus: {"unchanged input"},
     Seen: {"view"},
@@ -344,6 +383,19 @@ def test_a_wrong_value_is_shown_with_its_place() -> None:
         "the case; rounding explains 1e-11; at [1] it is -2, expected -0.666667"
     )
     assert finding.case == "float32[2]"
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "data"),
+    [(Otherwise, (3, 4), "random data"), (Rooted, (2, 40), "positive data")],
+)
+def test_other_data_than_that_of_a_case_is_drawn(
+    kind: type[Operator], shape: tuple[int, ...], data: str
+) -> None:
+    """Zeros show nothing."""
+    report = tw.check_operator(kind, [(np.zeros(shape, np.float32),)])
+    (finding,) = report.findings
+    assert f"of the largest element on {data}; rounding explains" in finding.problem
 
 
 def test_sizes_that_must_be_numbers_are_noted() -> None:
