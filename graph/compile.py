@@ -80,22 +80,20 @@ def compile(
     of a module; arrays or `jax.ShapeDtypeStruct`s that a function takes, each of which is an input,
     while what it closed over is a weight. shapes: sizes that it leaves open, by input {"x": (1, 3,
     224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the
-    largest of a run; those of others are assumed; of a sequence the shape of each tensor: {"x":
-    [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'. constants: values of inputs, {"k": [1]},
-    which are none from then on; None: an optional one has no element. specialise: sizes that come
-    often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
-    weights; 4: the four most frequent ones, in the background. schedules: a source of schedules and
-    times, or a function of (func, target); require_tuned: refuse a function that it has no tuned
-    schedule for. passes: in place of `tw.PASSES`, such as tw.PASSES.after(GeluRecognition,
-    MyPass()); what yours make is always compared. max_bytes: most memory of all contexts, at most
-    `max_contexts`, with the weights. strict: no contraction, no re-association. verify: "rewrites"
-    compares each pass's result with what it was given, "kernels" runs each kernel once beside its
-    reference, "all" does both and runs the whole engine, on a GPU where there is one; "emulated" is
-    "all" on the CPU. tolerance: the largest error of an output that you accept, as a share of its
-    largest magnitude, from 1e-5; algorithms that round more (Winograd's F(4x4, 3x3)) are used where
-    their expected error is no larger, not where verify="all" measures more; `Engine.verify` allows
-    as much. cache: keep the engine, and find it; not with `schedules`. progress: called at each
-    stage.
+    largest of a run; those of others are assumed; of a sequence the shape of each tensor, {"x":
+    [(1, 3), (2, 3)]}. constants: values of inputs, {"k": [1]}, None where an optional one has no
+    element. specialise: sizes that come often, [{"batch": 1}]: each gets a variant of the engine
+    for them alone, which shares the weights; 4: the four most frequent ones, in the background.
+    schedules: a source of schedules and times, or a function of (func, target); require_tuned:
+    refuse a function that it has no tuned schedule for. passes: in place of `tw.PASSES`, such as
+    tw.PASSES.after(GeluRecognition, MyPass()); what yours make is always compared. max_bytes: most
+    memory of all contexts, at most `max_contexts`, with the weights. strict: no contraction, no
+    re-association. verify: "rewrites" compares each pass's result with what it was given, "kernels"
+    runs each kernel once beside its reference, "all" does both and runs the whole engine, on a GPU
+    where there is one; "emulated" is "all" on the CPU. tolerance: the largest error of an output
+    that you accept, as a share of its largest magnitude, from 1e-5; algorithms that round more
+    (Winograd's F(4x4, 3x3)) are used where they keep to it; `Engine.verify` allows as much. cache:
+    keep the engine, and find it; not with `schedules`. progress: called at each stage.
     Raises: ModelError, among them OptionError, UntunedError and MemoryLimitError; TargetError,
     ScheduleError, CompilerNotFound.
     """

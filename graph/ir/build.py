@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ..errors import ModelError
 from ..ops.base import Operator
+from ..ops.functions import Cast
 from ..ops.movement import Identity
 from ..ops.size_values import SizeValues
 from ..types import Constant, TensorType, type_of
@@ -75,14 +76,26 @@ class GraphBuilder:
             self.sizes[node.outputs[0]] = node.op
         self.nodes.append(node)
 
+    def size_values(self, op: SizeValues, output: str, dtype: str, name: str = "") -> GraphNode:
+        """A value that holds sizes, of another type than int64 too; the node that makes it."""
+        if dtype == "int64":
+            node = GraphNode(op, (), (output,), name)
+        else:
+            wide = self.fresh(f"{output}.sizes")
+            self.add_node(GraphNode(op, (), (wide,), name))
+            node = GraphNode(Cast(dtype), (wide,), (output,), name)
+        self.add_node(node)
+        self.sizes[output] = op
+        return node
+
     def drop_unread_sizes(self, outputs: Iterable[str]) -> None:
         """Remove the nodes that say what sizes are and that nobody reads."""
-        read = {value for node in self.nodes for value in node.inputs} | set(outputs)
-        self.nodes = [
-            node
-            for node in self.nodes
-            if not isinstance(node.op, SizeValues) or node.outputs[0] in read
-        ]
+        read, kept = set(outputs), list[GraphNode]()
+        for node in reversed(self.nodes):
+            if node.outputs[0] not in self.sizes or node.outputs[0] in read:
+                read.update(node.inputs)
+                kept.append(node)
+        self.nodes = kept[::-1]
 
     def fresh(self, base: str) -> str:
         """A name that no value has: `base`, or `base` with _1, _2 appended."""

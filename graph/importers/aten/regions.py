@@ -14,12 +14,12 @@ from .program import Argument, ExportedGraph, ExportedNode, Subgraph
 from .writer import AtenValue
 
 
-class Scope(Protocol):
+class NodeScope(Protocol):
     """Where nodes of a program are written to: the model, or a graph within it."""
 
     builder: GraphBuilder
 
-    def within(self, name: str) -> Scope:
+    def within(self, name: str) -> NodeScope:
         """A graph within this one."""
 
     def value_of(self, argument: Argument) -> object:
@@ -29,7 +29,7 @@ class Scope(Protocol):
         """What a graph gives of these values, its nodes written here."""
 
 
-def branches(scope: Scope, node: ExportedNode) -> object:
+def branches(scope: NodeScope, node: ExportedNode) -> object:
     """cond(pred, true_graph, false_graph, operands)."""
     condition, then, otherwise, operands = _branches(scope, node)
     if isinstance(condition, bool):
@@ -44,7 +44,7 @@ def branches(scope: Scope, node: ExportedNode) -> object:
     return _defined(scope, node, IfElse(then_graph, otherwise_graph), (condition, *outside))
 
 
-def loop(scope: Scope, node: ExportedNode) -> object:
+def loop(scope: NodeScope, node: ExportedNode) -> object:
     """while_loop(cond_graph, body_graph, carried, additional): carried tensors keep their types."""
     graphs = [one.graph for one in node.arguments.values() if isinstance(one, Subgraph)]
     lists = [one for one in node.arguments.values() if isinstance(one, tuple)]
@@ -66,7 +66,7 @@ def loop(scope: Scope, node: ExportedNode) -> object:
 
 
 def _branches(
-    scope: Scope, node: ExportedNode
+    scope: NodeScope, node: ExportedNode
 ) -> tuple[object, ExportedGraph, ExportedGraph, list[object]]:
     match tuple(node.arguments.values()):
         case (condition, Subgraph(then), Subgraph(otherwise), tuple(operands)):
@@ -75,14 +75,14 @@ def _branches(
     raise NotSupported("it is not a condition, two graphs and what they take")
 
 
-def _closed(scope: Scope, name: str, graph: ExportedGraph, operands: Sequence[object]) -> Graph:
+def _closed(scope: NodeScope, name: str, graph: ExportedGraph, operands: Sequence[object]) -> Graph:
     inner = scope.within(name)
     given, _ = _captured(scope, inner, operands)
     return _finished(inner, inner.results(graph, given))
 
 
 def _captured(
-    scope: Scope, inner: Scope, values: Sequence[object]
+    scope: NodeScope, inner: NodeScope, values: Sequence[object]
 ) -> tuple[list[object], list[AtenValue]]:
     """The values within a graph, and those of them that it takes as inputs: not constants."""
     found, outside = list[object](), list[AtenValue]()
@@ -99,16 +99,16 @@ def _captured(
     return found, outside
 
 
-def _known(scope: Scope, value: AtenValue) -> bool:
+def _known(scope: NodeScope, value: AtenValue) -> bool:
     return value.value in scope.builder.constants
 
 
-def _input(inner: Scope, name: str, value: object) -> AtenValue:
+def _input(inner: NodeScope, name: str, value: object) -> AtenValue:
     assert isinstance(value, AtenValue)
     return AtenValue(inner.builder.input(name, value.type), value.type)
 
 
-def _finished(inner: Scope, results: Sequence[object]) -> Graph:
+def _finished(inner: NodeScope, results: Sequence[object]) -> Graph:
     outputs = dict[str, str]()
     for number, value in enumerate(results):
         if not isinstance(value, AtenValue):
@@ -119,7 +119,7 @@ def _finished(inner: Scope, results: Sequence[object]) -> Graph:
 
 
 def _defined(
-    scope: Scope, node: ExportedNode, op: RegionOperator, inputs: Sequence[object]
+    scope: NodeScope, node: ExportedNode, op: RegionOperator, inputs: Sequence[object]
 ) -> list[AtenValue]:
     names = [one.value for one in inputs if isinstance(one, AtenValue)]
     types = op.infer(tuple(scope.builder.types[name] for name in names))
@@ -128,7 +128,7 @@ def _defined(
     return [AtenValue(value, scope.builder.types[value]) for value in values]
 
 
-REGIONS: Mapping[str, Callable[[Scope, ExportedNode], object]] = {
+REGIONS: Mapping[str, Callable[[NodeScope, ExportedNode], object]] = {
     "cond": branches,
     "while_loop": loop,
 }

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Array
+from .arguments import ArgumentsError, argument_names
 from .program import (
     Atom,
     Equation,
@@ -31,7 +32,6 @@ from .program import (
     Parameter,
     Variable,
 )
-from .traced import ArgumentsError, argument_names
 
 _FRAMES = 24  # of a traceback that are asked for a line of the user's own
 _INSTALLED = ("site-packages", "dist-packages")

@@ -5,15 +5,9 @@ jax is not imported here: who holds such a function has imported it.
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Callable
 
-from ...errors import ModelError
-
-
-class ArgumentsError(ModelError, TypeError):
-    """The arguments with which a function is to be traced are none that it can be traced with."""
+from .arguments import ArgumentsError
 
 
 def traced(model: object, args: object) -> object:
@@ -52,18 +46,3 @@ def traced(model: object, args: object) -> object:
     from .recorder import recorded
 
     return recorded(jax, model, tuple(args))
-
-
-def argument_names(function: Callable[..., object], count: int) -> list[str]:
-    """What a function calls its first `count` arguments; "args[0]" where it does not say."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    found = list[str]()
-    for parameter in parameters:
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            found += [f"{parameter.name}[{n}]" for n in range(count - len(found))]
-        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            found.append(parameter.name)
-    return (found + [f"args[{n}]" for n in range(len(found), count)])[:count]

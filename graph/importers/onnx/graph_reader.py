@@ -178,7 +178,7 @@ class GraphReader:
             if value in outer.constants:
                 return self.builder.constant(name, outer.constants[value])
             if value in outer.sizes:
-                self.builder.add_node(GraphNode(outer.sizes[value], (), (name,)))
+                self.builder.size_values(outer.sizes[value], name, outer.types[value].dtype)
                 return name
             self.captured[value] = self.builder.input(name, outer.types[value])
         return self.captured[value]

@@ -247,8 +247,7 @@ class NodeReader:
             self.builder.constant(name, owned(values.astype(dtype)))
         else:
             op = SizeValues(tuple(listed), values.shape)
-            node = GraphNode(op, (), (name,), self.proto.name)
-            self.builder.add_node(node)
+            node = self.builder.size_values(op, name, dtype, self.proto.name)
             note_walk(node, self.builder, self.walks)
 
     def constant(self, position: int, most: int = 1 << 20) -> Array:

@@ -22,7 +22,7 @@ from ....tir.sizes import (
 )
 from ...ir.build import GraphBuilder
 from ...ir.ir import GraphNode
-from ...ops import arithmetic, functions, gathering, logic, movement, slicing
+from ...ops import arithmetic, functions, gathering, logic, movement, reduction, slicing
 from ...ops.base import Operator
 from ...types import TensorType, array_of
 
@@ -35,6 +35,7 @@ class _NotComputed(Exception):
 
 
 _WHOLE = ("int32", "int64", "bool")
+_MOST_OF = {"int32": (1 << 31) - 1, "int64": (1 << 63) - 1}  # of what holds sizes
 
 
 def sizes_of(node: GraphNode, builder: GraphBuilder) -> SizeArray | None:
@@ -64,8 +65,10 @@ def sizes_of(node: GraphNode, builder: GraphBuilder) -> SizeArray | None:
     except (SizeError, _NotComputed):
         return None  # it is computed when the model runs
     listed = made.reshape(-1).tolist()
-    kind = node.infer(builder.types)[0].dtype
-    if kind != "int64" and any(isinstance(value, Size) for value in listed):
+    most = _MOST_OF.get(node.infer(builder.types)[0].dtype, 0)
+    if any(
+        isinstance(value, Size) and not -most <= value.low <= value.high <= most for value in listed
+    ):
         return None
     return as_sizes(tuple(listed), made.shape)
 
@@ -147,5 +150,7 @@ _COMPUTED: Mapping[type[Operator], Callable[..., Any]] = {
     movement.Identity: _by_reference,
     movement.Reshape: _by_reference,
     movement.Transpose: _by_reference,
+    reduction.ReduceProd: _by_reference,
+    reduction.ReduceSum: _by_reference,
     slicing.Slice: _by_reference,
 }

@@ -154,12 +154,12 @@ RULES: dict[str, ImportRule] = {
     ),
     "InstanceNormalization": ImportRule((6, 22), ("epsilon",), _instance_normalization),
     "LayerNormalization": ImportRule(
-        (1, 17), ("axis", "epsilon", "stash_type"), _layer_normalization, contributed=True
+        (1, 17), ("axis", "epsilon", "stash_type"), _layer_normalization, foreign=True
     ),
     "LRN": ImportRule((1, 13), ("alpha", "beta", "bias", "size"), _lrn),
     "MeanVarianceNormalization": ImportRule((9, 13), ("axes",), _mean_variance_normalization),
     "RMSNormalization": ImportRule((23,), ("axis", "epsilon", "stash_type"), _rms_normalization),
     "SimplifiedLayerNormalization": ImportRule(
-        (1,), ("axis", "epsilon", "stash_type"), _rms_normalization, contributed=True
+        (1,), ("axis", "epsilon", "stash_type"), _rms_normalization, foreign=True
     ),
 }

@@ -93,7 +93,7 @@ def _version(proto: NodeProto, opset: int, rule: ImportRule) -> int:
         raise NotSupported(f"the model says no opset of '{proto.domain}'")
     if proto.domain == CONTRIBUTED or rule.by_opset:
         return opset
-    if rule.contributed:
+    if rule.foreign:
         return 1
     raise NotSupported("the opset has no such operator")
 

@@ -14,6 +14,7 @@ import pytest
 import tilewright as tw
 from tests.graph.importers.jaxpr.stored import load
 from tilewright.graph.errors import ModelError, UnsupportedOperator
+from tilewright.graph.importers.jaxpr.arguments import argument_names
 from tilewright.graph.importers.jaxpr.importer import import_jaxpr
 from tilewright.graph.importers.jaxpr.program import (
     Atom,
@@ -27,7 +28,7 @@ from tilewright.graph.importers.jaxpr.program import (
     Variable,
 )
 from tilewright.graph.importers.jaxpr.rule import NO_VALUES
-from tilewright.graph.importers.jaxpr.traced import argument_names, traced
+from tilewright.graph.importers.jaxpr.traced import traced
 from tilewright.graph.importers.limits import ImportLimits
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import numpy_type
