@@ -12,6 +12,7 @@ import tilewright as tw
 from tests.reference.api_pages import language_page, package_page, schedule_page
 from tests.reference.error_calls import ErrorCall, Sources
 from tests.reference.error_page import error_page
+from tests.reference.primitive_page import primitive_page
 from tests.test_error_codes import codes_in
 from tilewright.schedule.primitives.table import PRIMITIVES
 
@@ -20,6 +21,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "tilewright.md": lambda: package_page(tw),
     "te.md": lambda: language_page(tw.te),
     "schedule.md": lambda: schedule_page(tw.Schedule),
+    "jax.md": primitive_page,
 }
 
 

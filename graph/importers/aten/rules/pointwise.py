@@ -168,32 +168,6 @@ def _log_over(base: float) -> Rule:
     return rule
 
 
-def _log1p(w: AtenWriter, self: AtenValue) -> AtenValue:
-    """The logarithm of 1 + x, exact where x is small: u = 1 + x, log(u) * x / (u - 1) (Kahan)."""
-    x = _float(w, self)
-    one = w.full(1, x.dtype)
-    u = w.emit(arithmetic.Add(), x, one)
-    rest = w.emit(arithmetic.Sub(), u, one)
-    scaled = w.emit(arithmetic.Div(), w.emit(arithmetic.Mul(), w.emit(functions.Log(), u), x), rest)
-    same = w.emit(logic.Equal(), rest, w.full(0, x.dtype))
-    endless = w.emit(logic.IsInf(negative=False), x)
-    kept = w.emit(logic.Or(), same, endless)
-    return w.emit(logic.Where(), kept, x, scaled)
-
-
-def _expm1(w: AtenWriter, self: AtenValue) -> AtenValue:
-    """exp(x) - 1, exact where x is small: 2 sinh(x/2) exp(x/2)."""
-    x = _float(w, self)
-    half = w.emit(arithmetic.Mul(), x, w.full(0.5, x.dtype))
-    product = w.emit(
-        arithmetic.Mul(), w.emit(hyperbolic.Sinh(), half), w.emit(functions.Exp(), half)
-    )
-    small = w.emit(arithmetic.Mul(), product, w.full(2, x.dtype))
-    far = w.emit(logic.Less(), w.full(1, x.dtype), w.emit(functions.Abs(), x))
-    plain = w.emit(arithmetic.Sub(), w.emit(functions.Exp(), x), w.full(1, x.dtype))
-    return w.emit(logic.Where(), far, plain, small)
-
-
 def _exp2(w: AtenWriter, self: AtenValue) -> AtenValue:
     x = _float(w, self)
     return w.emit(arithmetic.Pow(), w.full(2, x.dtype), x)
@@ -386,7 +360,7 @@ RULES: dict[str, Rule] = {
     "erf": of_floats(functions.Erf()),
     "exp": of_floats(functions.Exp()),
     "exp2": _exp2,
-    "expm1": _expm1,
+    "expm1": of_floats(functions.Expm1()),
     "fill.Scalar": _fill,
     "floor": _rounding(functions.Floor()),
     "floor_divide": _floor_divide,
@@ -406,7 +380,7 @@ RULES: dict[str, Rule] = {
     "lerp.Tensor": _lerp,
     "log": of_floats(functions.Log()),
     "log10": _log_over(10),
-    "log1p": _log1p,
+    "log1p": of_floats(functions.Log1p()),
     "log2": _log_over(2),
     "logical_and": _logical(logic.And()),
     "logical_not": _logical_not,

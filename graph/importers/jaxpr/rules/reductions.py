@@ -1,4 +1,4 @@
-"""Rules of reductions, of places of the largest, of running totals, and of order."""
+"""Rules of reductions, places of the largest, running totals, and order."""
 
 from __future__ import annotations
 

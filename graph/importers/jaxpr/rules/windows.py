@@ -1,4 +1,4 @@
-"""Rules of convolutions and of reductions over windows."""
+"""Rules of convolutions and reductions over windows."""
 
 from __future__ import annotations
 
