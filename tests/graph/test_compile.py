@@ -273,7 +273,8 @@ def test_other_models_are_refused() -> None:
     assert str(caught.value) == (
         "ModelError: compile: the model is a int; expected the path or the bytes of an ONNX file "
         "or of an archive of torch.export, or a ModelProto. [compile-model]\n"
-        "  Hint: torch.export.save(torch.export.export(module, inputs), 'model.pt2') writes one."
+        "  Hint: torch.export.save(torch.export.export(module, inputs), 'model.pt2') writes one.\n"
+        "  Hint: a function of JAX is compiled with args=(...), arrays like those that it takes."
     )
 
 
