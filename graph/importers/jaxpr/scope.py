@@ -17,7 +17,6 @@ from ....tir.sizes import AnySize, SizeError, same
 from ...errors import ModelError, UnsupportedNode, UnsupportedPart
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode, make_graph
-from ...ops.movement import Identity
 from ...types import Array, Constant, Shape, Splat, TensorType
 from ..limits import ImportLimits, UnsupportedType, checked_type
 from ..onnx.graph_reader import GraphReader
@@ -199,9 +198,7 @@ class Scope:
                 value = builder.constant(name, one)
             inputs.append(JaxValue(value, builder.types[value]))
         made = _whole(Scope(self.reading, builder, reader).read(jaxpr, inputs, called))
-        outputs = list[str]()
-        for value in (one.value for one in made):
-            outputs.append(builder.add(Identity(), value) if value in outputs else value)
+        outputs = [one.value for one in made]
         drop_unread(builder, outputs)
         return make_graph(builder.name, builder.inputs, outputs, builder.nodes, builder.constants)
 
@@ -283,10 +280,9 @@ class Scope:
         )
         try:
             if item.primitive in ELEMENTWISE:
-                operands = [writer.narrow(one) for one in operands]
-            result = rule(writer, *operands, **parameters)
-            if item.primitive in ELEMENTWISE and result.shape == _joint_shape(operands):
-                result = writer.repeat(result, recorded[0].shape)
+                result = _elementwise(writer, rule, operands, parameters)
+            else:
+                result = rule(writer, *operands, **parameters)
         except TilewrightError:
             raise
         except _WRONG as error:
@@ -324,6 +320,20 @@ def drop_unread(builder: GraphBuilder, outputs: Iterable[str]) -> None:
             kept.append(node)
     builder.nodes = kept[::-1]
     builder.constants = {name: one for name, one in builder.constants.items() if name in read}
+
+
+def _elementwise(
+    writer: JaxWriter,
+    rule: Rule,
+    operands: Sequence[JaxValue],
+    parameters: Mapping[str, object],
+) -> JaxValue | list[JaxValue]:
+    """What repeats the elements of others is computed once, and repeated then."""
+    narrow = [writer.narrow(one) for one in operands]
+    result: JaxValue | list[JaxValue] = rule(writer, *narrow, **parameters)
+    if not isinstance(result, list) and operands and result.shape == _joint_shape(narrow):
+        return writer.repeat(result, _joint_shape(operands))
+    return result
 
 
 def _joint_shape(operands: Sequence[JaxValue]) -> Shape:

@@ -113,13 +113,14 @@ def test_others_are_left_alone(case: str) -> None:
     scale, outputs = net.g, ["y"]
     if case == "of each row":
         scale = net.input("rows", TensorType("float32", (2, 3, 1)))
-    variance = net.fast()
     if case == "of other means":
         other = net.input("other", TensorType("float32", (2, 3, 8)))
         means = [net.add(ReduceMean((2,)), one) for one in (net.square(other), other)]
         variance = net.add(Sub(), means[0], net.square(means[1]))
-    if case == "above a half":
+    elif case == "above a half":
         variance = net.add(Max(), net.number(0.5), net.fast("none"))
+    else:
+        variance = net.fast()
     inverse = net.inverse(variance, 2.0 if case == "another number" else 1.0)
     if case == "read elsewhere":
         outputs.append(inverse)

@@ -30,6 +30,7 @@ from tilewright.graph.importers.jaxpr.program import (
 from tilewright.graph.importers.jaxpr.rule import NO_VALUES
 from tilewright.graph.importers.jaxpr.traced import traced
 from tilewright.graph.importers.limits import ImportLimits
+from tilewright.graph.ops.repetition import Expand
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import numpy_type
 
@@ -102,6 +103,7 @@ def test_what_rules_do_not_know_is_refused_at_once(golden: Golden) -> None:
     image = JaxType("float32", (1, 4, 4, 2))
     kernel = JaxType("float32", (3, 3, 2, 2))
     inputs = {"x": F, "i": image, "k": kernel, "c": JaxType("complex64", (2,))}
+    inputs["w"] = JaxType("uint32", (2,), key=True)
     numbers = {"lhs_spec": (0, 3, 1, 2), "rhs_spec": (3, 2, 0, 1), "out_spec": (0, 3, 1, 2)}
     conv = {
         "window_strides": (1, 1),
@@ -112,6 +114,7 @@ def test_what_rules_do_not_know_is_refused_at_once(golden: Golden) -> None:
     }
     twice = jaxpr(equation("sub", ["a", "b"]), inputs={"a": F, "b": F})
     odd = {"new_dtype": "int8"}
+    older = {"bit_width": 32, "shape": (3,), "partitionable": False}
     whole = jaxpr(
         equation("conv_general_dilated", ["i", "k"], "y", image, {**conv, "batch_group_count": 2}),
         equation("neg", ["x"], "z", parameters={"fastmath": True}),
@@ -120,9 +123,10 @@ def test_what_rules_do_not_know_is_refused_at_once(golden: Golden) -> None:
         equation("bitcast_convert_type", ["x"], "d", JaxType("int8", (2, 3)), odd),
         equation("reduce_precision", ["x"], "e", F, {"exponent_bits": 4, "mantissa_bits": 3}),
         equation("random_wrap", ["x"], "f", F, {"impl": "rbg"}),
+        equation("random_bits", ["w"], "h", JaxType("uint32", (3,)), older),
         equation("real", ["c"], "g", JaxType("float32", (2,))),
         inputs=inputs,
-        outputs=("y", "z", "a", "b", "d", "e", "f", "g"),
+        outputs=("y", "z", "a", "b", "d", "e", "f", "g", "h"),
     )
     golden("errors/jax_refused.txt", refused(whole))
 
@@ -131,6 +135,7 @@ def test_what_rules_do_not_know_is_refused_at_once(golden: Golden) -> None:
     ("name", "inner"),
     [
         ("type", jaxpr(equation("lt", ["x", "x"], module="head"))),
+        ("shape", jaxpr(equation("tanh", ["x"], type_=JaxType("float32", (2, 4)), module="head"))),
         ("outputs", jaxpr(replace(equation("tanh", ["x"]), outputs=("y", "z"), types=(F, F)))),
         ("rule", jaxpr(equation("slice", ["x"], parameters={"start_indices": 0}, module="head"))),
     ],
@@ -162,6 +167,24 @@ def test_what_nobody_reads_is_left_out() -> None:
     inner = jaxpr(equation("lgamma", ["x"], "unread"), equation("tanh", ["x"]))
     graph = import_jaxpr(program(inner))
     assert [node.op.title for node in graph.nodes] == ["Tanh"]
+
+
+def test_what_broadcasts_is_not_written_out() -> None:
+    """x + broadcast_in_dim(bias), as jnp.add writes it."""
+    wide = {"shape": (2, 3), "broadcast_dimensions": (1,), "sharding": None}
+    inner = jaxpr(
+        equation("broadcast_in_dim", ["bias"], "b", parameters=wide),
+        equation("broadcast_in_dim", ["scale"], "s", parameters=wide),
+        equation("mul", ["b", "s"], "both"),
+        equation("add", ["x", "both"]),
+        inputs={"x": F, "bias": JaxType("float32", (3,)), "scale": JaxType("float32", (3,))},
+    )
+    graph = import_jaxpr(program(inner))
+    assert not any(isinstance(node.op, Expand) for node in graph.nodes)
+    x, bias, scale = (np.arange(n, dtype=np.float32) for n in (6, 3, 3))
+    feeds = {"x": x.reshape(2, 3), "bias": bias, "scale": scale + 1}
+    (y,) = evaluate(graph, feeds, dtype=None).values()
+    np.testing.assert_array_equal(y, x.reshape(2, 3) + bias * (scale + 1))
 
 
 def _open(*extents: str | int) -> JaxType:
@@ -203,16 +226,18 @@ def test_open_sizes_are_read_in_the_notation_of_jax() -> None:
         equation("reshape", ["x"], "r", wide, {"new_sizes": (OpenExtent("b"), OpenExtent("2*n"))}),
         equation("slice", ["x"], "c", behind, cut),
         equation("reshape", ["x"], "f", JaxType("float32", (count,)), {"new_sizes": (count,)}),
+        equation("dim_as_value", [], "p", size, {"dim": OpenExtent("b^2 + mod(n, 3)")}),
         inputs=given,
-        outputs=("s", "r", "c", "f"),
+        outputs=("s", "r", "c", "f", "p"),
     )
     ranges = {"b": (1, 8), "n": (2, 8)}
     graph = import_jaxpr(replace(program(inner), ranges=ranges))
     engine = tw.compile(graph, cache=False)
     for shape in ((1, 2, 2), (5, 7, 2)):
         x = np.random.default_rng(0).random(shape, np.float32)
-        made, flat, rest, row = engine(x)
+        made, flat, rest, row, power = engine(x)
         assert int(made) == shape[1] // 2 + max(shape[0], 3)
+        assert int(power) == shape[0] ** 2 + shape[1] % 3
         np.testing.assert_array_equal(flat, x.reshape(shape[0], -1))
         np.testing.assert_array_equal(rest, x[:, 1:])
         np.testing.assert_array_equal(row, x.reshape(-1))

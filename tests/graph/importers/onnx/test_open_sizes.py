@@ -124,6 +124,14 @@ def walked_rows(n: Nodes) -> str:
     return n.add("Gather", n.add("Reshape", "x", [-1]), places, axis=0)
 
 
+def narrow(n: Nodes) -> str:
+    """As Keras counts rows."""
+    shape = n.add("Cast", n.add("Shape", "x"), to=TensorProto.INT32)
+    rows = n.add("ReduceProd", n.add("Slice", shape, [0], [2], [0]), keepdims=1)
+    wide = n.add("Cast", rows, to=TensorProto.INT64)
+    return n.add("Reshape", "x", n.add("Concat", wide, [6], axis=0))
+
+
 @pytest.mark.parametrize(
     ("build", "wanted"),
     [
@@ -136,6 +144,7 @@ def walked_rows(n: Nodes) -> str:
         (places, "int64[seq]"),
         (walked, "int64[batch, seq]"),
         (walked_rows, "float32[batch*seq, 6]"),
+        (narrow, "float32[batch*seq, 6]"),
     ],
 )
 def test_shapes_that_a_model_computes_are_known(build: Callable[[Nodes], str], wanted: str) -> None:
@@ -149,6 +158,16 @@ def test_shapes_that_a_model_computes_are_known(build: Callable[[Nodes], str], w
     sizes = [{"batch": 2, "seq": 5}.get(name, 0) for name in ("batch", "seq")]
     values = dict(zip(graph.dims, sizes, strict=True))
     assert type_at(graph.types[output], values) == closed.types[output]
+
+
+def test_a_number_that_its_type_does_not_hold_is_no_size() -> None:
+    nodes = Nodes()
+    number = nodes.add("Cast", nodes.add("Mul", nodes.size(1), [1 << 28]), to=TensorProto.INT32)
+    output = nodes.add("Cast", number, to=TensorProto.INT64)
+    closed = graph_at(graph := nodes.imported(output), dict(zip(graph.dims, (1, 20), strict=True)))
+    feeds = {"x": np.zeros((1, 20, 6), np.float32), "ids": np.zeros((1, 20), np.int64)}
+    (found,) = evaluate(closed, feeds, dtype=None)[output].tolist()
+    assert found == (20 << 28) % (1 << 32)
 
 
 def test_what_is_repeated_as_often_as_a_call_says_stands_one_behind_the_other() -> None:

@@ -70,6 +70,11 @@ def _three(g: dict[str, Array], number: Array) -> Array:
     return lax.switch(number, ways, g["x"])
 
 
+def _same_twice(carry: Array, x: Array) -> tuple[Array, Array]:
+    made = carry + x
+    return made, made
+
+
 CALLS: Calls = [
     lambda g: jax.jit(lambda x: x + 1)(g["x"]),
     lambda g: _twice(g["x"]),
@@ -77,6 +82,8 @@ CALLS: Calls = [
     lambda g: jax.checkpoint(lambda x: jnp.sin(x))(g["x"]),
     lambda g: lax.composite(lambda x: x * 2 + 1, "my.affine", version=1)(g["x"]),
     lambda g: _two_more(g["x"]),
+    lambda g: lax.scan(_same_twice, jnp.zeros(4), g["r"]),
+    lambda g: lax.cond(g["yes"], lambda x: (x, x), lambda x: (x, x * 2), g["x"]),
     lambda g: jax.named_call(lambda x: x - 1, name="less")(g["x"]),
     lambda g: lax.cond(g["yes"], lambda x: x + 1, lambda x: x - 1, g["x"]),
     lambda g: lax.cond(g["no"], lambda: g["x"] @ g["w"], lambda: g["x"]),

@@ -59,6 +59,8 @@ CALLS: Calls = [
     lambda g: lax.dynamic_slice(g["x"], (g["late"], g["late"], 0), (2, 3, 4)),
     lambda g: lax.dynamic_index_in_dim(g["x"], g["n"], 1),
     lambda g: lax.dynamic_slice_in_dim(g["x"], 1, 3, 1),
+    lambda g: lax.dynamic_slice(g["x"], (9, np.int32(-7), 0), (2, 3, 4)),
+    lambda g: lax.dynamic_update_slice(g["x"], g["u"], (9, 0, 0)),
     lambda g: jax.vmap(lambda x, i: lax.dynamic_slice(x, (i, 0), (2, 4)))(g["x"], g["at"][:, 0, 0]),
     lambda g: lax.dynamic_update_slice(g["x"], g["u"], (g["n"], 0, 0)),
     lambda g: lax.dynamic_update_slice(g["x"], g["u"], (g["late"], 0, 0)),
