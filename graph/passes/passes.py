@@ -37,7 +37,7 @@ class Passes:
     def __len__(self) -> int:
         return len(self.passes)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return "\n".join(map(str, self.passes))
 
     def before(self, kind: type | str, *added: GraphPass, place: int | None = None) -> Passes:

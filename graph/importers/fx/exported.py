@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,6 +26,8 @@ def as_program(
     Raises: ModelError.
     """
     torch: Any = sys.modules.get("torch")
+    if isinstance(model, str | bytes | os.PathLike):
+        return model
     if torch is not None and isinstance(model, torch.nn.Module):
         if args is None and not kwargs:
             raise ModelError(

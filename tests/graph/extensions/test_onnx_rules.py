@@ -225,7 +225,10 @@ def test_what_onnx_has_and_tilewright_lacks_can_be_declared() -> None:
     class Normal(Scaled):
         pass
 
-    assert isinstance(imported("StringNormalizer", domain="").nodes[0].op, Normal)
+    try:
+        assert isinstance(imported("StringNormalizer", domain="").nodes[0].op, Normal)
+    finally:  # other tests ask for an operator that is refused
+        del DECLARED.onnx["StringNormalizer"]
 
 
 def test_a_domain_that_nobody_brings_is_refused_with_the_way_out() -> None:
