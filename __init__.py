@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from .driver.check.emulated import emulated as emulated
     from .driver.load import load as load
     from .graph.compile import compile as compile
+    from .graph.extensions.operators import operator as operator
+    from .graph.extensions.rules import AtenRule as AtenRule
+    from .graph.extensions.rules import OnnxRule as OnnxRule
+    from .graph.operator_check.check_operator import check_operator as check_operator
+    from .graph.operator_check.report import OperatorReport as OperatorReport
+    from .graph.ops.base import Operator as Operator
+    from .graph.ops.base import OperatorRole as OperatorRole
+    from .graph.ops.elementwise import Elementwise as Elementwise
+    from .graph.passes.passes import PASSES as PASSES
+    from .graph.passes.passes import Passes as Passes
     from .graph.plan.tasks import tasks as tasks
+    from .graph.types import TensorType as TensorType
     from .graph.verification.reduce_model import reduce_model as reduce_model
     from .graph.verification.verify_model import ModelReport as ModelReport
     from .graph.verification.verify_model import verify_model as verify_model
@@ -46,14 +57,22 @@ __version__ = "0.1.0"
 
 # name -> "module:name" where it lives, or "module:" for a module itself; the same names as above
 _HOMES = {
+    "AtenRule": "graph.extensions.rules:AtenRule",
     "Context": "runtime.engine.context:Context",
     "Coverage": "runtime.model.coverage:Coverage",
+    "Elementwise": "graph.ops.elementwise:Elementwise",
     "Engine": "runtime.engine.engine:Engine",
     "EngineReport": "runtime.model.report:EngineReport",
     "Kernel": "runtime.kernel:Kernel",
     "LoopRef": "schedule.trace.references:LoopRef",
     "MemoryPlan": "runtime.model.report:MemoryPlan",
     "ModelReport": "graph.verification.verify_model:ModelReport",
+    "OnnxRule": "graph.extensions.rules:OnnxRule",
+    "Operator": "graph.ops.base:Operator",
+    "OperatorReport": "graph.operator_check.report:OperatorReport",
+    "OperatorRole": "graph.ops.base:OperatorRole",
+    "PASSES": "graph.passes.passes:PASSES",
+    "Passes": "graph.passes.passes:Passes",
     "PrimFunc": "tir.func:PrimFunc",
     "Profile": "runtime.model.profile:Profile",
     "Report": "runtime.model.verification:Report",
@@ -63,6 +82,7 @@ _HOMES = {
     "SpaceSummary": "autotune.space.summary:SpaceSummary",
     "Target": "tir.target.target:Target",
     "TensorSpec": "runtime.model.interface:TensorSpec",
+    "TensorType": "graph.types:TensorType",
     "TilewrightError": "tir.errors:TilewrightError",
     "Timing": "runtime.machine.timing:Timing",
     "Trace": "schedule.trace.trace:Trace",
@@ -70,10 +90,12 @@ _HOMES = {
     "TuningLog": "autotune.tuning_log:TuningLog",
     "Verdict": "schedule.verdict:Verdict",
     "build": "driver.build:build",
+    "check_operator": "graph.operator_check.check_operator:check_operator",
     "compile": "graph.compile:compile",
     "emulated": "driver.check.emulated:emulated",
     "frequent_sizes": "runtime.engine.size_log:frequent_sizes",
     "load": "driver.load:load",
+    "operator": "graph.extensions.operators:operator",
     "prove": "driver.build:prove",
     "reduce_model": "graph.verification.reduce_model:reduce_model",
     "tasks": "graph.plan.tasks:tasks",

@@ -1,14 +1,15 @@
 """One engine for all sizes of a model, at random ones: against our engines for one size each, and
 against peers that take the same sizes in the same rounds.
 
-    python -m benchmarks.open_sizes [NAME ...] [--sizes 40] [--closed 8] [--threads 1,2]
-        [--rounds 5] [--seed 0] [--write]
+    python -m benchmarks.open_sizes [NAME ...] [--sizes 40] [--timed 12] [--closed 8]
+        [--threads 1,2] [--rounds 5] [--seed 0] [--write]
 
 Files are those that `benchmarks.export --open` wrote to the folder that TILEWRIGHT_MODELS names.
-Each system loads a model once and is bound anew for each size. Before anything is timed: the
-outputs of all systems agree within ten times the tolerance of `verify`, the first row of a batch
-has the bits that it has alone, and no size after the first started a process, so none compiled.
-At the first `closed` sizes an engine for that size alone is one more system. "over closed" is our
+Each system loads a model once and is bound anew for each size. At all sizes, before anything is
+timed: the outputs of all systems agree within ten times the tolerance of `verify`, the first row
+of a batch has the bits that it has alone, and no size after the first started a process, so none
+compiled. The first `timed` sizes are timed; at the first `closed` an engine for that size alone is
+one more system. "over closed" is our
 time over that engine's, and "ahead of" a peer's time over ours: geometric means over the sizes of
 the medians of the rounds' own ratios, and the worst of them.
 """
@@ -115,11 +116,12 @@ def measure(
     peers: Sequence[Peer],
     threads: Sequence[int],
     sizes: Sequence[Sizes],
+    timed: int,
     closed: int,
     rounds: int,
 ) -> list[Row]:
-    """All systems on one model, at all sizes. closed: how many of the sizes have an engine of their
-    own.
+    """All systems on one model, at all sizes. timed: how many of the sizes are timed; closed: how
+    many of those have an engine of their own.
     """
     path = FOLDER / f"{name}_open.onnx"
     engine = tw.compile(path, shapes=SHAPES[name])
@@ -140,14 +142,16 @@ def measure(
             raise Differs(f"{chosen} started a process")
         if "batch" in chosen:
             check_rows(engine, inputs, whole)
-        own = tw.compile(path, shapes=chosen) if number < closed else None
+        own = tw.compile(path, shapes=chosen) if number < min(timed, closed) else None
         for row in rows:
             systems = _bound(loaded[row.threads], contexts[row.threads], inputs)
             if own is not None:
                 (systems[CLOSED],) = load_systems(own, b"", inputs, (), row.threads).values()
             check_outputs(systems)
-            _time(row, systems, rounds)
-        print(chosen, *(f"{row.milliseconds[-1]:.1f} ms" for row in rows), flush=True)
+            if number < timed:
+                _time(row, systems, rounds)
+        told = (f"{row.milliseconds[-1]:.1f} ms" for row in rows if number < timed)
+        print(chosen, *told, flush=True)
     return rows
 
 
@@ -180,6 +184,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", type=one_of(SHAPES), default=list(SHAPES))
     parser.add_argument("--sizes", type=int, default=40)
+    parser.add_argument("--timed", type=int, default=12)
     parser.add_argument("--closed", type=int, default=8)
     parser.add_argument("--threads", type=counts, default=(1, 2))
     parser.add_argument("--rounds", type=int, default=5)
@@ -189,7 +194,8 @@ def main() -> None:
     peers, rows = installed(), []
     for name in options.models:
         sizes = random_sizes(name, options.sizes, options.seed)
-        found = measure(name, peers, options.threads, sizes, options.closed, options.rounds)
+        counted = options.timed, options.closed, options.rounds
+        found = measure(name, peers, options.threads, sizes, *counted)
         print(report.table(HEAD, [cells for row in found for cells in row.cells]), flush=True)
         rows += found
     if options.write:

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from ..runtime.measure.limits import Limits
     from ..runtime.toolchain.cache import CacheInfo
     from .arguments import Verbs
-    from .examination import CompilerFound, Examination, GpuFound, TargetFound, Threads
+    from .examination import (
+        CompilerFound,
+        Examination,
+        ExtensionFound,
+        GpuFound,
+        TargetFound,
+        Threads,
+    )
 
 _EXAMPLES = """\
   tilewright doctor
@@ -60,6 +67,7 @@ def _text(found: Examination) -> str:
         paragraph("threads", *_threads(found.threads, found.host)),
         paragraph("gpu", *_gpu(found.gpu)),
         paragraph("targets", *_targets(found.targets)),
+        paragraph("extensions", *_extensions(found.extensions)),
         paragraph("cache", *_cache(found.cache)),
     ]
     if found.limits is not None:
@@ -117,6 +125,14 @@ def _targets(found: tuple[TargetFound, ...]) -> tuple[str, ...]:
     built_in = ", ".join(one.kind for one in found if one.package is None)
     others = (f"{one.kind}, of {one.package}{_why_not(one)}" for one in found if one.package)
     return f"built in: {built_in}", *others
+
+
+def _extensions(found: tuple[ExtensionFound, ...]) -> tuple[str, ...]:
+    lines = (
+        f"{one.kind}: {one.name}, of {one.package}{f': {bad(one.problem)}' if one.problem else ''}"
+        for one in found
+    )
+    return tuple(lines) or ("none: no package brings operators, passes or importers",)
 
 
 def _why_not(target: TargetFound) -> str:

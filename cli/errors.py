@@ -17,6 +17,7 @@ _CODES = {
     "CompileFailed": ENVIRONMENT,
     "CompilerNotFound": ENVIRONMENT,
     "DiskFull": ENVIRONMENT,
+    "ExtensionError": ENVIRONMENT,
     "HostError": ENVIRONMENT,
     "LibraryError": ENVIRONMENT,
     "LogError": ENVIRONMENT,

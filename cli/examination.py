@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import EntryPoint, PackageNotFoundError, requires, version
 from pathlib import Path
 
 from ..driver.backends.table import backend_named
+from ..graph.errors import ExtensionError
+from ..graph.extensions.entries import load
+from ..graph.extensions.origin import GROUPS
 from ..runtime.cpu.pool import pool_object
 from ..runtime.cuda.device.availability import Unavailable, availability
 from ..runtime.cuda.driver.driver import DeviceProperties
@@ -22,7 +26,15 @@ from ..runtime.toolchain.compile import CompileFailed
 from ..runtime.toolchain.compilers import CompilerNotFound, find_compiler
 from ..runtime.version import tool_version
 from ..tir.errors import TargetError
-from ..tir.target.kinds import BUILT_IN, package_entry_points
+from ..tir.extensions import (
+    EXTENSIONS_VARIABLE,
+    extensions_are_off,
+    installed_entry_points,
+    package_entry_points,
+    package_title,
+)
+from ..tir.target.kinds import BUILT_IN
+from ..tir.target.kinds import GROUP as TARGETS
 from .settings import EnvironmentVariable, settings
 
 _TOOLS = ("cuobjdump", "nvdisasm")
@@ -77,6 +89,19 @@ class TargetFound:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtensionFound:
+    """What a package brings. kind: "operators", "passes" or "importers"; name: of its entry point;
+    package: with its version; problem: why it does not load, or that it is kept from loading; None
+    where it loads.
+    """
+
+    kind: str
+    name: str
+    package: str
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Examination:
     """The report. packages: the requirements of tilewright, with versions; limits: if measured."""
 
@@ -91,6 +116,7 @@ class Examination:
     threads: Threads
     gpu: GpuFound
     targets: tuple[TargetFound, ...]
+    extensions: tuple[ExtensionFound, ...]
     cache: CacheInfo
     settings: tuple[EnvironmentVariable, ...]
     limits: Limits | None
@@ -119,6 +145,7 @@ def examine(*, measure: bool = False) -> Examination:
         threads=_threads(),
         gpu=_gpu(),
         targets=_targets(),
+        extensions=tuple(_extensions()),
         cache=user_cache().info(),
         settings=settings(),
         limits=limits(refresh=True) if measure and compiler.problem is None else None,
@@ -145,10 +172,30 @@ def _version(name: str) -> str:
 def _targets() -> tuple[TargetFound, ...]:
     """The kinds of targets: those built in, then those of packages by name."""
     found = [TargetFound(kind, None, None) for kind in BUILT_IN]
-    for entry in sorted(package_entry_points(), key=lambda entry: entry.name):
-        package = "a package" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
-        found.append(TargetFound(entry.name, package, _why_not_loaded(entry.name)))
-    return tuple(found)
+    brought = (
+        TargetFound(entry.name, package_title(entry), _why_not_loaded(entry.name))
+        for entry in package_entry_points(TARGETS)
+    )
+    return (*found, *brought)
+
+
+def _extensions() -> Iterator[ExtensionFound]:
+    """What packages bring to models, in the order of groups and names."""
+    for group in GROUPS:
+        for entry in installed_entry_points(group):
+            kind = group.rpartition(".")[2]
+            yield ExtensionFound(kind, entry.name, package_title(entry), _why_no_extension(entry))
+
+
+def _why_no_extension(entry: EntryPoint) -> str | None:
+    if extensions_are_off():
+        return f"{EXTENSIONS_VARIABLE}=0 keeps it from being loaded"
+    try:
+        load(entry)
+    except ExtensionError as error:
+        cause = error.__cause__ or error
+        return " ".join(f"does not load: {type(cause).__name__}: {cause}".split())
+    return None
 
 
 def _why_not_loaded(kind: str) -> str | None:

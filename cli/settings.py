@@ -9,6 +9,7 @@ MEANINGS = {
     "TILEWRIGHT_CACHE": "folder of the cache, or off (the user's cache folder)",
     "TILEWRIGHT_CACHE_BYTES": "most bytes that the cache keeps (8 GiB)",
     "TILEWRIGHT_CPU": "most that is used of the CPU, such as avx2 (all that it has)",
+    "TILEWRIGHT_EXTENSIONS": "0: nothing of other packages is loaded (what is asked for is)",
     "TILEWRIGHT_NVRTC": "libnvrtc, for CUDA C (its wheel's, or a toolkit's)",
     "TILEWRIGHT_NUM_THREADS": "threads of a run that does not say (the CPUs allowed)",
     "TILEWRIGHT_WERROR": "1: warnings of the C compiler are errors (they are not)",

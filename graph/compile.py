@@ -5,7 +5,7 @@ What is needed to make one (ONNX, graph and proof libraries) is imported only th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -21,11 +21,20 @@ from ..runtime.model.interface import Interface
 from ..tir.target.target import Target
 from ..tir.text.size import bytes_text
 from .assumed_sizes import telling_assumed
-from .engine_cache import constants_digest, engine_key, keep_engine, kept_engine, model_digest
+from .engine_cache import (
+    constants_digest,
+    engine_key,
+    keep_engine,
+    keep_requests,
+    kept_engine,
+    key_with_requests,
+    model_digest,
+)
 from .errors import ModelError
-from .importers.jaxpr.traced import traced
-from .importers.pt2.exported import archived
-from .options import BuildOptions, Shapes, Verify, check_options
+from .extensions.entries import importer_of
+from .extensions.identity import pass_identity
+from .importers.followed import followed
+from .options import BuildOptions, Shapes, Verify, check_options, given_passes
 from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
 
 if TYPE_CHECKING:
@@ -43,7 +52,8 @@ def compile(
     model: object,
     target: Target | str | None = None,
     *,
-    args: tuple[object, ...] | None = None,
+    args: Sequence[object] | None = None,
+    kwargs: Mapping[str, object] | None = None,
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     specialise: Sequence[NamedSizes] | int = (),
@@ -51,7 +61,7 @@ def compile(
     effort: str = "default",
     schedules: ScheduleSource | Chooser | None = None,
     require_tuned: bool = False,
-    passes: tuple[GraphPass, ...] | None = None,
+    passes: Iterable[GraphPass] | None = None,
     max_bytes: int | None = None,
     max_contexts: int | None = None,
     deterministic: str = "engine",
@@ -66,38 +76,37 @@ def compile(
     here, "cuda:sm_90a" or "c:avx512", gets an engine to be looked at, saved, a GPU's emulated.
 
     model: the path or the bytes of an ONNX file or of an archive of torch.export, a ModelProto, an
-    ExportedProgram, a Graph, or a function of JAX. args: arrays or `jax.ShapeDtypeStruct`s that a
-    function takes, each of which is an input; what it closed over is a weight.
-    shapes: sizes that it leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1},
-    {"batch": (1, 8, 64)} for the least, the usual and the largest of a run; bounds of others are
-    assumed, and `explain` says which. Of an input that is a sequence, the shape of each tensor:
-    {"x": [(1, 3), (2, 3)]} makes the inputs 'x[0]' and 'x[1]'. constants: values of inputs, {"k":
-    [1]}, which are none from then on; None: an optional one has no element. specialise: sizes that
-    come often, [{"batch": 1}]: each gets a variant of the engine for them alone, which shares the
-    weights; 4: the four most frequent sizes get one, made in the background while runs go on.
+    ExportedProgram, a module of torch, a function of JAX, or a Graph. args, kwargs: example inputs
+    of a module; arrays or `jax.ShapeDtypeStruct`s that a function takes, each of which is an input,
+    while what it closed over is a weight. shapes: sizes that it leaves open, by input {"x": (1, 3,
+    224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the
+    largest of a run; those of others are assumed; of a sequence the shape of each tensor, {"x":
+    [(1, 3), (2, 3)]}. constants: values of inputs, {"k": [1]}, None where an optional one has no
+    element. specialise: sizes that come often, [{"batch": 1}]: each gets a variant of the engine
+    for them alone, which shares the weights; 4: the four most frequent ones, in the background.
     schedules: a source of schedules and times, or a function of (func, target); require_tuned:
-    refuse a function that it has no tuned schedule for. passes: in place of the usual ones.
-    max_bytes: most memory of all contexts, at most `max_contexts`, with the weights.
-    strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with
-    what it was given, "kernels" runs each kernel once beside its reference, "all" does both and
-    runs the whole engine. For a GPU both run where there is one; "emulated" is "all" on the CPU.
-    tolerance: the largest error of an output that you accept, as a share of its largest magnitude,
-    from 1e-5; algorithms that round more (Winograd's F(4x4, 3x3)) are used where their expected
-    error is no larger, not where verify="all" measures more; `Engine.verify` allows as much.
-    cache: keep the engine, and find it; only without `schedules` and `passes`. progress: of stages.
-    Raises: ModelError, TargetError, ScheduleError, CompilerNotFound; OptionError for an option that
-    is not available; UntunedError; MemoryLimitError.
+    refuse a function that it has no tuned schedule for. passes: in place of `tw.PASSES`, such as
+    tw.PASSES.after(GeluRecognition, MyPass()); what yours make is always compared. max_bytes: most
+    memory of all contexts, at most `max_contexts`, with the weights. strict: no contraction, no
+    re-association. verify: "rewrites" compares each pass's result with what it was given, "kernels"
+    runs each kernel once beside its reference, "all" does both and runs the whole engine, on a GPU
+    where there is one; "emulated" is "all" on the CPU. tolerance: the largest error of an output
+    that you accept, as a share of its largest magnitude, from 1e-5; algorithms that round more
+    (Winograd's F(4x4, 3x3)) are used where they keep to it; `Engine.verify` allows as much. cache:
+    keep the engine, and find it; not with `schedules`. progress: called at each stage.
+    Raises: ModelError, among them OptionError, UntunedError and MemoryLimitError; TargetError,
+    ScheduleError, CompilerNotFound.
     """
     check_options(precision=precision, effort=effort, deterministic=deterministic)
     check_options(verify=verify, calibration=calibration)
+    chosen = given_passes(passes)
     options = BuildOptions(
-        shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance, constants
+        shapes, schedules, require_tuned, chosen, max_contexts, strict, verify, tolerance, constants
     )
-    model = archived(traced(model, args))
+    model = followed(model, args, kwargs, shapes)
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
-    if max_bytes is not None:
-        _check_memory(engine, job.target, max_bytes, max_contexts or 1)
+    _check_memory(engine, job.target, max_bytes, max_contexts or 1)
     return cast("Engine[CallResult]", engine)
 
 
@@ -114,15 +123,17 @@ class _Job:
     def engine(self) -> Engine:
         """The engine, found among those that are kept, or made."""
         key = self._key()
-        engine = self._kept(key)
+        engine = self._kept(key, key)
         if engine is None:
             # here, because a hit must not wait for what only a build needs
             from .compile_model import compile_model
+            from .extensions.lookup import recorded_requests
 
-            with fewer_collections(), _telling_memory():
+            with fewer_collections(), _telling_memory(), recorded_requests() as asked:
                 engine = compile_model(self.model, self.target, self.options, self.tell)
             if key:
-                keep_engine(key, engine)
+                keep_requests(key, [(one.front, one.key, one.namespace) for one in asked])
+            self._keep(key, key, engine)
         return engine
 
     def specialised(
@@ -140,14 +151,13 @@ class _Job:
         chosen = chosen_sizes(engine, wanted)
         if not chosen:
             return engine
-        key = self._key(chosen)
-        made = self._kept(key)
+        key, base = self._key(chosen), self._key()
+        made = self._kept(key, base)
         if made is None:
             variants = [Variant(sizes, self._at(engine.interface, dict(sizes))) for sizes in chosen]
             parts = with_variants(engine.parts, variants)
             made = Engine[Any](parts, max_contexts=self.options.max_contexts)
-            if key:
-                keep_engine(key, made)
+            self._keep(key, base, made)
         return made
 
     def _at(self, interface: Interface, sizes: NamedSizes) -> EngineParts:
@@ -158,14 +168,23 @@ class _Job:
         model = _closed(self.model, sizes)
         return replace(self, model=model, options=options, cache=False).engine().parts
 
-    def _kept(self, key: str | None) -> Engine | None:
-        return kept_engine(key, self.target, self.options.max_contexts) if key else None
+    def _kept(self, key: str | None, base: str | None) -> Engine | None:
+        """base: the key of the model's engine without variants."""
+        whole = key_with_requests(key, base)
+        return kept_engine(whole, self.target, self.options.max_contexts) if whole else None
+
+    def _keep(self, key: str | None, base: str | None, engine: Engine) -> None:
+        whole = key_with_requests(key, base)
+        if whole:
+            keep_engine(whole, engine)
 
     def _key(self, variants: Sequence[Chosen] = ()) -> str | None:
         """Under what the engine is kept; None where it is not."""
         options = self.options
-        own = options.schedules is not None or options.passes is not None
-        if not self.cache or own or options.require_tuned:
+        if not self.cache or options.schedules is not None or options.require_tuned:
+            return None
+        passes = options.passes and [pass_identity(one).key for one in options.passes]
+        if (passes and None in passes) or importer_of(self.model) is not None:
             return None
         digest, constants = model_digest(self.model), constants_digest(options.constants or {})
         if digest is None or constants is None:
@@ -173,6 +192,8 @@ class _Job:
         plain = {name: getattr(options, name) for name in ("strict", "verify", "tolerance")}
         shapes = dict(options.shapes or {})
         values = {"shapes": shapes, "constants": constants, "variants": variants, **plain}
+        if passes is not None:
+            values["passes"] = passes
         return engine_key(digest, self.target, values)
 
 
@@ -204,11 +225,11 @@ def _silent(stage: str) -> None:
     """Discard a progress message."""
 
 
-def _check_memory(engine: Engine, target: Target, max_bytes: int, contexts: int) -> None:
+def _check_memory(engine: Engine, target: Target, max_bytes: int | None, contexts: int) -> None:
     """Raises: MemoryLimitError."""
     plan, dims = engine.memory_plan, engine.interface.dims
     peak = plan.peak_bytes(target.threads, contexts)
-    if peak <= max_bytes:
+    if max_bytes is None or peak <= max_bytes:
         return
     with telling_assumed(dims):
         sizes = ", ".join(f"'{dim.name}' {dim.high}" for dim in dims)

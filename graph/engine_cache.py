@@ -1,12 +1,14 @@
-"""Finished engines, kept from one process to the next: a hit reads one file and builds nothing.
+"""Finished engines, kept from one process to the next: a hit reads files and builds nothing.
 
 An engine is kept under what it was made of: the model's bytes, the target, the options, the C
-compiler as its file is now, whether this machine ran its kernels, and the code of tilewright
-itself. The bytes of a model file are known again by what the file system says of it, so that a hit
-does not read them: path, size, file number and both times of change, of which no program sets the
-second. A file that changed in the last two seconds is read each time, because another change might
-leave those times as they are. Models whose weights lie in other files are not kept, nor those that
-would take more than half of the cache. Nothing here imports what is needed to build.
+compiler as its file is now, whether this machine ran its kernels, the code of tilewright itself,
+and the sources of the passes and operators of others that took part. Which operators of others a
+model asks for is known once it was read, and kept beside the engine. The bytes of a model file are
+known again by what the file system says of it, so that a hit does not read them: path, size, file
+number and both times of change, of which no program sets the second. A file that changed in the
+last two seconds is read each time, because another change might leave those times as they are.
+Models whose weights lie in other files are not kept, nor those that would take more than half of
+the cache. Nothing here imports what is needed to build.
 """
 
 from __future__ import annotations
@@ -33,10 +35,11 @@ from ..runtime.toolchain.cache import cache_key, user_cache
 from ..runtime.version import tool_version
 from ..tir.dtype import NAMES
 from ..tir.target.target import Target
+from .importers.aten.program import ExportedProgram
 from .importers.jaxpr.program import JaxProgram
 from .options import LARGEST_MODEL
 
-ENGINES, MODELS = "engines", "models"  # kinds of entries
+ENGINES, MODELS, REQUESTS = "engines", "models", "requests"  # kinds of entries
 _PIECE = 1 << 22  # bytes of a model file that are read at a time
 _SETTLED_NS = 2_000_000_000  # the coarsest clock of a file system that is in use
 _ELSEWHERE = (
@@ -47,7 +50,7 @@ _ELSEWHERE = (
 def model_digest(model: object) -> str | None:
     """What identifies the contents of a model; None for one whose engine cannot be kept.
 
-    model: a path, the bytes of a file, a program of JAX, or a message of protobuf.
+    model: a path, the bytes of a file, a message of protobuf, or a program of torch or of JAX.
     """
     if isinstance(model, JaxProgram):
         return model.digest()
@@ -55,6 +58,8 @@ def model_digest(model: object) -> str | None:
         return _digest([model], lambda: model)
     if isinstance(model, str | os.PathLike):
         return _file_digest(Path(os.fspath(model)))
+    if isinstance(model, ExportedProgram):
+        return model.digest
     serialize = getattr(model, "SerializeToString", None)
     if serialize is None:
         return None
@@ -82,6 +87,30 @@ def engine_key(digest: str, target: Target, options: Mapping[str, object]) -> st
     values = json.dumps([target.to_json(), sorted(options.items())], default=list)
     made_by = backend_of(target).stamp(target)
     return cache_key(digest, values, made_by, tool_version(), _code_digest())
+
+
+def keep_requests(key: str, asked: Iterable[tuple[str, str, str]]) -> None:
+    """Keep, beside the engine of a model, which operators of others the model asks for, if any."""
+    user_cache().put(REQUESTS, key, json.dumps(sorted(asked)).encode())
+
+
+def key_with_requests(key: str | None, base: str | None) -> str | None:
+    """A key, and what identifies the operators of others that the model asks for, which are kept
+    under the key of its plain engine, `base`; None where they are not known, or nothing identifies
+    one of them.
+    """
+    known = user_cache().get(REQUESTS, base) if key and base else None
+    if key is None or known is None:
+        return None
+    asked = json.loads(known)
+    if not asked:
+        return key
+    # here, because few models have such operators, which are loaded by it
+    from .extensions.lookup import Request, identity
+
+    found = [identity(Request(*one)) for one in asked]
+    texts = [text for text in found if text is not None]
+    return cache_key(key, *texts) if len(texts) == len(found) else None
 
 
 def kept_engine(key: str, target: Target, max_contexts: int | None) -> Engine | None:

@@ -16,6 +16,14 @@ class ModelFileError(ModelError, OSError):
     """A model's file, or a file that it names, cannot or must not be read."""
 
 
+class OperatorError(ModelError):
+    """An operator, or a pass, is declared in a way that no model could use, or fails in use."""
+
+
+class ExtensionError(ModelError):
+    """What another package brings does not load, or is not what its entry point says."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnsupportedNode:
     """One node of a model that cannot be imported, why, and what would help where that is known.

@@ -5,7 +5,7 @@ One that has a single value so far refuses others, never ignores them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -42,6 +42,10 @@ class BuildOptions:
         check_shapes(self.shapes)
         check_constants(self.constants)
         check_tolerance(self.tolerance, self.strict)
+
+
+class PassesError(ModelError, TypeError):
+    """The passes of a compile are no series of passes."""
 
 
 class ShapesError(ModelError, TypeError):
@@ -122,6 +126,17 @@ def check_shapes(shapes: object) -> None:
             code="compile-shapes",
             hints=('shapes={"input": (1, 3, 224, 224)} or shapes={"batch": 1}.',),
         )
+
+
+def given_passes(passes: object) -> tuple[GraphPass, ...] | None:
+    """The passes that a caller gives. Raises: PassesError."""
+    if passes is not None and not isinstance(passes, Iterable):
+        raise PassesError(
+            f"compile: passes is {passes!r}; expected passes in order.",
+            code="compile-passes",
+            hints=("tw.PASSES.after(kind, one) is the usual ones and one more.",),
+        )
+    return None if passes is None else tuple(passes)
 
 
 def check_constants(constants: object) -> None:

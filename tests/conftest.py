@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the tests of the sources' structure run where the package i
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden"
 CACHE = "TILEWRIGHT_CACHE"
-LAYERS = ("tir", "schedule", "codegen", "runtime", "driver", "graph", "autotune", "cli")
+LAYERS = ("tir", "schedule", "codegen", "runtime", "driver", "graph", "autotune", "cli", "interop")
 
 settings.register_profile("steady", deadline=None, derandomize=True, database=None)
 settings.register_profile("random", deadline=None, print_blob=True)

@@ -22,9 +22,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "graph": frozenset({"tir", "schedule", "codegen", "runtime", "driver"}),
     "autotune": frozenset({"tir", "schedule", "codegen", "runtime", "driver"}),
     "cli": frozenset({"tir", "schedule", "codegen", "runtime", "driver", "graph", "autotune"}),
+    "interop": frozenset({"tir", "runtime", "graph"}),
 }
 FILE_LINES, FUNCTION_LINES, INIT_LINES = 500, 60, 40
-ROOT_LINES = 100  # the root's __init__ also says where each public name lives
+ROOT_LINES = 130  # the root's __init__ also says where each public name lives
 
 # Named exceptions to the caps: "path" or "path::function" -> its lines. This list may only shrink.
 EXCEPTIONS: dict[str, int] = {}

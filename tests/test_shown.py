@@ -25,7 +25,11 @@ ROOT = Path(tw.__file__).parent
 PACKAGES = ("tir", "schedule", "codegen", "runtime", "driver", "graph", "autotune")
 
 # values whose fields are what there is to see
-RECORDS = {"CpuModel", "GpuLimits", "GpuRates"}
+RECORDS = {
+    *("CpuModel", "GpuLimits", "GpuRates", "InlineCost", "JoinableAxes", "Permuted"),
+    *("AtenRule", "OnnxRule", "OperatorFinding", "ReferenceWork", "TensorType"),
+    *("Elementwise", "Operator"),  # of which others are made: their fields are their attributes
+}
 
 
 @cache
@@ -112,6 +116,8 @@ def test_the_public_types_are_found() -> None:
 @pytest.mark.parametrize("kind", public_types(), ids=lambda kind: kind.__name__)
 def test_a_public_type_shows_itself(kind: type) -> None:
     if issubclass(kind, BaseException | Enum) or kind.__name__ in RECORDS:
+        return
+    if getattr(kind, "_is_protocol", False):  # no value has this class
         return
     assert kind.__repr__ is not object.__repr__, "it shows its address"
     assert not is_of_a_dataclass(kind.__repr__), "it shows its fields; a text of its own is wanted"

@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import tilewright as tw
 from tilewright import te
+from tilewright.graph.samples.samples import tiny_model
 
 from . import typed_user
 
@@ -78,6 +80,13 @@ def test_it_runs() -> None:
     values, places = typed_user.largest(a)
     np.testing.assert_array_equal(values, a.max(axis=1))
     np.testing.assert_array_equal(places, a.argmax(axis=1))
+
+
+def test_its_operator_is_what_it_says(tmp_path: Path) -> None:
+    path = tmp_path / "small.onnx"
+    onnx.save(tiny_model().model, path)
+    report = typed_user.extend(str(path))
+    assert report, report
 
 
 @pytest.mark.parametrize("module", [tw, te], ids=["tw", "te"])

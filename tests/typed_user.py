@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_type
+from dataclasses import dataclass
+from typing import Any, ClassVar, assert_type
 
 import numpy as np
 import numpy.typing as npt
 
 import tilewright as tw
 from tilewright import te
+from tilewright.graph.ir.ir import Graph
+from tilewright.tir.expr import Expr
 
 Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
+Array = npt.NDArray[np.generic]
 
 N = 16
 A = te.placeholder((N, N), "float32", name="A")
@@ -66,3 +70,38 @@ def explain(kernel: tw.Kernel, engine: tw.Engine, a: Floats) -> tw.Verdict:
     space: tw.SpaceSummary = tw.tuning_space(matmul)
     print(timing, roofline, profile, context, space)
     return tw.prove(matmul)
+
+
+@tw.operator("typed.user::Times", onnx=("typed.user", "Times", (1,)))
+class Times(tw.Elementwise):
+    """An operator: its annotated fields are those of a dataclass."""
+
+    factor: float = 2.0
+
+    arity = (1, 1)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        return (np.multiply(x, self.factor, dtype=x.dtype),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return x * self.factor
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """A pass that has nothing to do."""
+
+    keeps_rounding: ClassVar[bool] = True
+
+    def __call__(self, graph: Graph) -> Graph:
+        return graph
+
+
+def extend(path: str) -> tw.OperatorReport:
+    """An operator and a pass of one's own."""
+    assert_type(Times(factor=3.0).factor, float)
+    passes: tw.Passes = tw.PASSES.after("GeluRecognition", Leaves())
+    tw.compile(path, "python", passes=passes)
+    return tw.check_operator(Times(3.0), [(tw.TensorType("float32", (2, 3)),)])

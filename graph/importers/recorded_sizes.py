@@ -36,7 +36,7 @@ def with_recorded(
 def note_symbols(item: Declared, shape: Shape, symbols: dict[str, AnySize]) -> None:
     """Let the symbols of an input be the sizes that it has."""
     for dim, size in zip(item.dims or (), shape, strict=True):
-        if isinstance(dim, SymbolicSize):
+        if isinstance(dim, SymbolicSize) and dim.name.isidentifier():  # not one without a name
             symbols.setdefault(dim.name, size)
 
 

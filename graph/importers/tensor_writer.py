@@ -64,6 +64,11 @@ class TensorWriter:
         """A node of a core operator with one output."""
         return self.tensor(self._node.emit(op, *(one.value for one in inputs)))
 
+    def emit_all(self, op: Operator, *inputs: WrittenTensor) -> tuple[WrittenTensor, ...]:
+        """A node of a core operator; all its outputs."""
+        made = self._node.emit_all(op, *(one.value for one in inputs))
+        return tuple(map(self.tensor, made))
+
     def spell(
         self, operator: str, *inputs: WrittenTensor | None, **attributes: Attribute
     ) -> WrittenTensor:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from ..ops.random.random_bits import RandomBits
-from .ir import Graph, RegionOperator
+from .ir import Graph, all_nodes
 
 
 def drawing_nodes(graph: Graph) -> int:
     """The nodes of a graph, and of the regions in it, that make random bits."""
-    inner = (node.op.regions for node in graph.nodes if isinstance(node.op, RegionOperator))
-    own = sum(isinstance(node.op, RandomBits) for node in graph.nodes)
-    return own + sum(drawing_nodes(region) for regions in inner for region in regions)
+    return sum(isinstance(node.op, RandomBits) for node in all_nodes(graph))

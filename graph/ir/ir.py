@@ -14,7 +14,7 @@ from __future__ import annotations
 import html
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar
 
@@ -23,6 +23,7 @@ from ...tir.errors import InternalError
 from ...tir.sizes import Size, SizeError, dims_in
 from ...tir.te.te import Tensor
 from ..errors import ModelError
+from ..extensions.operators import blame
 from ..ops.base import Operator, OperatorRole
 from ..ops.data_size import DataSize
 from ..types import Array, Constant, Splat, TensorType, type_of
@@ -70,6 +71,9 @@ class GraphNode:
             ) from error
         except ModelError as error:
             error.where = self._where(given)
+            raise
+        except Exception as error:
+            blame(self.op, "infer", error)
             raise
 
     def _where(self, given: tuple[TensorType, ...]) -> str:
@@ -253,6 +257,15 @@ def _check_makes_no_size(node: GraphNode) -> None:
 def has_regions(graph: Graph) -> bool:
     """Whether there are branches or loops."""
     return any(isinstance(node.op, RegionOperator) for node in graph.nodes)
+
+
+def all_nodes(graph: Graph) -> Iterator[GraphNode]:
+    """The nodes of a graph and of all graphs within it."""
+    for node in graph.nodes:
+        yield node
+        if isinstance(node.op, RegionOperator):
+            for region in node.op.regions:
+                yield from all_nodes(region)
 
 
 def rebuilt(graph: Graph, nodes: Iterable[GraphNode], constants: Mapping[str, Constant]) -> Graph:

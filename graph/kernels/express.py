@@ -15,10 +15,12 @@ from ...tir.dtype import DType, dtype
 from ...tir.expr import Cast, Expr
 from ...tir.func import PrimFunc
 from ...tir.node import Node
+from ...tir.sizes import SizeError
 from ...tir.te import te
 from ...tir.visit import transform
+from ..extensions.operators import blame
 from ..ops.base import OperatorRole, computed_type
-from .fused_kernel import FusedKernel, KernelOperand
+from .fused_kernel import FusedKernel, KernelOperand, KernelStep
 
 
 def express(fused: FusedKernel) -> PrimFunc:
@@ -35,8 +37,7 @@ def express(fused: FusedKernel) -> PrimFunc:
     parameters = [tensors[n] for n in listed]
     made: tuple[te.Tensor, ...] = ()
     for step in fused.steps:
-        inputs = (tensors[n] for n in step.inputs)
-        made = step.op.express(*inputs, name=step.op.title.lower())
+        made = _expressed(step, [tensors[n] for n in step.inputs])
         tensors += made if moves else map(_widened, made)
     results = [
         _stored(tensor, dtype(type_.dtype))
@@ -44,6 +45,17 @@ def express(fused: FusedKernel) -> PrimFunc:
     ]
     func = te.func(*parameters, *results, name=fused.name, sizes=_untold(parameters, results))
     return _narrowed(replace(func, facts=_facts(fused)), [kinds[n] for n in listed])
+
+
+def _expressed(step: KernelStep, inputs: Sequence[te.Tensor]) -> tuple[te.Tensor, ...]:
+    """What a step makes of tensors. Raises: OperatorError for an operator of others that fails."""
+    try:
+        return step.op.express(*inputs, name=step.op.title.lower())
+    except SizeError:
+        raise
+    except Exception as error:
+        blame(step.op, "express", error)
+        raise
 
 
 def _facts(fused: FusedKernel) -> tuple[Expr, ...]:

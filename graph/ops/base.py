@@ -21,11 +21,10 @@ from typing import ClassVar, Literal, NoReturn
 import numpy as np
 
 from ...tir.dtype import FLOAT32, INT32, DType
-from ...tir.errors import InternalError
 from ...tir.expr import Expr
 from ...tir.sizes import largest, size_of
 from ...tir.te.te import Tensor
-from ..errors import ModelError
+from ..errors import ModelError, OperatorError
 from ..types import FLOATS, Array, Shape, Splat, TensorType, is_only_stored, numpy_type, type_of
 
 Layout = Literal["NCHW", "NHWC"]
@@ -124,13 +123,14 @@ class Operator(ABC):
         role = getattr(cls, "role", None)
         needed = ("role",) if role is None else _NEEDED.get(role, ())
         if lacking := [name for name in needed if not hasattr(cls, name)]:
-            raise InternalError(
+            raise OperatorError(
                 f"operators: {cls.__name__} does not declare {', '.join(lacking)}; expected "
-                "what graph/ops/base.py asks of every operator of its role.",
+                "what tw.Operator asks of every operator of its role.",
                 code="operator-undeclared",
+                hints=("tw.OperatorRole says which roles there are; GENERAL promises nothing.",),
             )
         if cls.output_count > 1 and role is not OperatorRole.GENERAL:
-            raise InternalError(
+            raise OperatorError(
                 f"operators: {cls.__name__} has {cls.output_count} outputs; expected one, or the "
                 "role GENERAL.",
                 code="operator-outputs",

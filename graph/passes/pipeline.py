@@ -9,7 +9,10 @@ from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
-from ...tir.errors import InternalError
+from ...tir.errors import InternalError, TilewrightError
+from ..errors import OperatorError
+from ..extensions.identity import pass_identity
+from ..extensions.origin import is_ours
 from ..ir.at_sizes import graph_at, least_sizes, usual_sizes
 from ..ir.ir import Graph, GraphNode, RegionOperator, has_regions, rebuilt
 from ..ir.verify import verify
@@ -37,7 +40,7 @@ from .reshape_motion import ReshapeMotion
 from .shared_heads import SharedHeads
 from .softmax_recognition import SoftmaxRecognition
 
-Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
+Verdict = Literal["unchanged", "equal", "unchecked", "undone", "left out"]
 
 
 class GraphPass(Protocol):
@@ -101,16 +104,15 @@ PIPELINE: tuple[GraphPass, ...] = (
 )
 
 
-STRICT_PIPELINE: tuple[GraphPass, ...] = tuple(one for one in PIPELINE if one.keeps_rounding)
-
-
 @dataclass(frozen=True, slots=True)
 class PassReport:
     """What one pass did.
 
     verdict: "unchanged"; "equal" when old and new graph agree numerically; "unchecked" when that
     was not asked for, or is too large: then `problem` says so; "undone" when they do not or the
-    result is no valid graph: then `problem` says why and the old graph was kept.
+    result is no valid graph: then `problem` says why and the old graph was kept; "left out" where a
+    strict build does without it. origin: the package that brings it, "" of ours. not_kept: why the
+    engine cache keeps no engine that it had a part in.
     operators: (name, count before, count after) of each operator whose count changed. seconds: the
     pass and its checks; check_seconds: of these, what comparing took.
     """
@@ -122,11 +124,14 @@ class PassReport:
     comparison: GraphDifference | None = None
     problem: str = ""
     check_seconds: float = 0.0
+    origin: str = ""
+    not_kept: str = ""
 
     def __str__(self) -> str:
         counts = ", ".join(f"{name} {before} -> {after}" for name, before, after in self.operators)
         details = [text for text in (counts, self.problem) if text]
-        return f"{self.name}: {'; '.join([self.verdict, *details])}"
+        name = f"{self.name} of {self.origin}" if self.origin else self.name
+        return f"{name}: {'; '.join([self.verdict, *details])}"
 
 
 def optimise(
@@ -140,19 +145,21 @@ def optimise(
     """Run `passes` in order and report each.
 
     check: compare the graph before and after each pass on random numbers (drawn with `seed`) where
-    they differ, unless that would take more than `limits`, by default those of this machine.
+    they differ, unless that would take more than `limits`, by default those of this machine; what
+    passes of others made is always compared.
     A pass whose result is invalid or differs is undone and the rest go on. Raises: InternalError
-    when `graph` is invalid.
+    when `graph` is invalid; OperatorError where a pass of others raises, or gives no graph.
     """
     verify(graph)
     reports = []
-    allowed = (check_limits() if limits is None else limits) if check else None
+    most = check_limits() if limits is None else limits
     for one in passes:
         if isinstance(one, ControlFlow | RegionInputs) and not has_regions(graph):
             continue
-        graph, report = _run(one, graph, allowed, seed)
-        reports.append(report)
-    regions = _Regions(passes, allowed, seed)
+        ours = is_ours(type(one))
+        graph, report = _run(one, graph, most if check or not ours else None, seed)
+        reports.append(report if ours else _of_others(report, one))
+    regions = _Regions(passes, most if check else None, seed)
     graph = regions(graph)
     return graph, (*reports, *regions.reports)
 
@@ -201,9 +208,9 @@ def _run(
     one: GraphPass, graph: Graph, limits: ReferenceWork | None, seed: int
 ) -> tuple[Graph, PassReport]:
     """Run one pass; limits: what checking it may take, None where it is not checked."""
-    name, start = type(one).__name__, time.perf_counter()
+    name, start = pass_name(one), time.perf_counter()
     with np.errstate(all="ignore"):  # what has no value is NaN, as in the model; nobody is warned
-        after = one(graph)
+        after = one(graph) if is_ours(type(one)) else _result_of_others(one, graph)
     if after is graph:
         return graph, PassReport(name, "unchanged", seconds=time.perf_counter() - start)
     operators = _changed_counts(graph, after)
@@ -223,6 +230,42 @@ def _run(
     took, checking = now - start, now - began
     report = PassReport(name, verdict, operators, took, comparison, problem, checking)
     return graph if verdict == "undone" else after, report
+
+
+def _of_others(report: PassReport, one: GraphPass) -> PassReport:
+    """The report of a pass of others, which says where it comes from."""
+    found = pass_identity(one)
+    return replace(report, origin=found.origin, not_kept=found.unknown)
+
+
+def _result_of_others(one: GraphPass, graph: Graph) -> Graph:
+    """What a pass of others makes. Raises: OperatorError."""
+    title = f"{pass_name(one)} of {pass_identity(one).origin}"
+    try:
+        after = one(graph)
+    except Exception as error:
+        text = error.message if isinstance(error, TilewrightError) else str(error)
+        raise OperatorError(
+            f"passes: {title} raised {type(error).__name__}: {text.rstrip('.')}.",
+            code="pass-raised",
+            hints=("passes=tw.PASSES compiles without it.",),
+        ) from error
+    if not isinstance(after, Graph):
+        raise OperatorError(
+            f"passes: {title} gives a {type(after).__name__}; expected a Graph.", code="pass-result"
+        )
+    return after
+
+
+def pass_name(one: GraphPass) -> str:
+    """What reports call a pass: its class, or the function that it is."""
+    return str(getattr(one, "__name__", type(one).__name__))
+
+
+def left_out(one: GraphPass) -> PassReport:
+    """The report of a pass that a strict build does without."""
+    problem = "it may round elsewhere than the model"
+    return _of_others(PassReport(pass_name(one), "left out", problem=problem), one)
 
 
 def _compared(before: Graph, after: Graph, seed: int, limits: ReferenceWork) -> GraphDifference:
@@ -245,7 +288,7 @@ def _difference(comparison: GraphDifference) -> str:
 def _invalid(before: Graph, after: Graph) -> str:
     try:
         verify(after)
-    except InternalError as error:
+    except (InternalError, OperatorError) as error:
         return error.message
     for what, old, new in (
         ("inputs", before.inputs, after.inputs),

@@ -13,7 +13,7 @@ them off by half of its last place.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -116,21 +116,31 @@ class FunctionChecker:
         drawn = {v: _draw(rng, graph.types[v], positive) for v in operands if v not in scalars}
         types = {value: graph.types[value] for value in drawn}
         alone = make_graph(graph.name, types, group.outputs, self._nodes(part), scalars)
-        func, arrays = self._function(part), list(drawn.values())
-        with np.errstate(all="ignore"):
-            wanted = list(evaluate(alone, drawn).values())
-            found = _results(func, arrays, len(wanted))
-            errors = [
-                relative_error(one, other.reshape(one.shape))
-                for one, other in zip(wanted, found, strict=True)
-            ]
-            allowed = [ALLOWED_FLOAT64] * len(errors)
-            rounded = [n for n, e in enumerate(errors) if ALLOWED_FLOAT64 < e < np.inf]
-            changes = _roundings(func, arrays, len(errors)) if rounded else []
-            for n in rounded:
-                allowed[n] += ROUNDINGS * changes[n]
-            finite = all(bool(np.isfinite(one).all()) for one in wanted)
-            return list(zip(errors, allowed, strict=True)), finite
+        return differences(alone, self._function(part), drawn)
+
+
+def differences(
+    graph: Graph, func: PrimFunc, drawn: Mapping[str, Array]
+) -> tuple[list[tuple[float, float]], bool]:
+    """How far each result of a function is from that of a graph which it stands for, and how far it
+    may be, as shares of the largest element; whether all elements are finite. drawn: the inputs of
+    both, in order.
+    """
+    arrays = list(drawn.values())
+    with np.errstate(all="ignore"):
+        wanted = list(evaluate(graph, drawn).values())
+        found = _results(func, arrays, len(wanted))
+        errors = [
+            relative_error(one, other.reshape(one.shape))
+            for one, other in zip(wanted, found, strict=True)
+        ]
+        allowed = [ALLOWED_FLOAT64] * len(errors)
+        rounded = [n for n, e in enumerate(errors) if ALLOWED_FLOAT64 < e < np.inf]
+        changes = _roundings(func, arrays, len(errors)) if rounded else []
+        for n in rounded:
+            allowed[n] += ROUNDINGS * changes[n]
+        finite = all(bool(np.isfinite(one).all()) for one in wanted)
+        return list(zip(errors, allowed, strict=True)), finite
 
 
 def _effort_of(func: PrimFunc) -> ReferenceWork:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
@@ -11,8 +12,9 @@ from ...tir.program.fitting import effects_of
 from ...tir.program.program import Copy, Program, actions, functions_by_name
 from ...tir.sizes import Size
 from ..assumed_sizes import assumed, bounds_text
+from ..extensions.operators import declaration_of
 from ..ir.draws import drawing_nodes
-from ..ir.ir import Graph, megabytes
+from ..ir.ir import Graph, all_nodes, megabytes
 from ..ir.views import is_view, storage
 from ..kernels.algorithms import ALGORITHMS
 from ..ops.base import OperatorRole
@@ -32,6 +34,7 @@ def _lines(planned: Planned) -> Iterator[str]:
     yield from _sizes(planned.imported)
     if drawing_nodes(planned.imported):
         yield "random numbers are the same in every run; noise that is new in each is an input"
+    yield from _of_others(planned)
     yield from (f"pass {report}" for report in planned.passes)
     if planned.checker is not None:
         yield str(planned.checker)
@@ -71,6 +74,22 @@ def _lines(planned: Planned) -> Iterator[str]:
     yield from flow_lines(planned.flat.block, program)
     yield from str(planned.lowered.plan).splitlines()
     yield from _memory_at_sizes(program)
+
+
+def _of_others(planned: Planned) -> Iterator[str]:
+    """Lines of the operators of others, and of what keeps the engine out of the cache."""
+    counts = Counter(
+        declared
+        for node in all_nodes(planned.imported)
+        if (declared := declaration_of(type(node.op))) is not None
+    )
+    for declared, count in counts.items():
+        yield f"{declared}: {count} node{'s' if count > 1 else ''}"
+    unknown = {str(declared): declared.origin.unknown for declared in counts}
+    unknown |= {f"pass {one.name} of {one.origin}": one.not_kept for one in planned.passes}
+    for title, why in unknown.items():
+        if why:
+            yield f"not kept in the cache: {title}: {why}"
 
 
 def _sizes(imported: Graph) -> Iterator[str]:

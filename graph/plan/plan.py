@@ -5,16 +5,20 @@ One function, top to bottom.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...driver.check.clock import Clock, Laps
 from ...schedule.source import ScheduleSource
 from ...tir.errors import InternalError
 from ...tir.target.target import Target
+from ..errors import OperatorError
+from ..extensions.operators import declaration_of
 from ..ir.ir import Graph
 from ..kernels.algorithms import ALGORITHMS, ROUNDING_MORE
-from ..passes.pipeline import PIPELINE, STRICT_PIPELINE, GraphPass, PassReport, optimise
+from ..kernels.groups import FusionGroup
+from ..passes.passes import chosen_passes
+from ..passes.pipeline import GraphPass, PassReport, left_out, optimise
 from .check_functions import FunctionChecker
 from .choose import GroupDecision, KernelChoice, choose, chosen_parts, taken_apart, without
 from .flatten import FlatModel, flatten
@@ -52,7 +56,7 @@ def plan_model(
     target: Target,
     source: ScheduleSource | None = None,
     *,
-    passes: tuple[GraphPass, ...] | None = None,
+    passes: Iterable[GraphPass] | None = None,
     check: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
@@ -67,8 +71,11 @@ def plan_model(
     invariant does not hold.
     """
     clock = Clock()
-    pipeline = STRICT_PIPELINE if strict else PIPELINE
-    graph, reports = optimise(imported, pipeline if passes is None else passes, check=check)
+    pipeline = chosen_passes(passes)
+    kept = tuple(one for one in pipeline if one.keeps_rounding) if strict else pipeline
+    graph, reports = optimise(imported, kept, check=check)
+    if passes is not None:
+        reports += tuple(left_out(one) for one in pipeline if one not in kept)
     clock.lap("passes", [("check of passes", report.check_seconds) for report in reports])
     model = flatten(graph)
     flat = model.graph
@@ -115,11 +122,7 @@ def _checked(
             single = taken_apart(graph, decision.group, pricer)
             left = checker.wrong(single.parts)
             for group, reason in left.items():
-                raise InternalError(
-                    f"plan: the function of {group.title} ({group.label}) does not compute what "
-                    f"NumPy does: {reason}.",
-                    code="plan-function",
-                )
+                raise _wrong_function(group, reason)
             decision = replace(decision, chosen=single)
         notes += [
             f"{group.title} ({group.label}) was taken apart: its function is wrong: {reason}"
@@ -127,6 +130,19 @@ def _checked(
         ]
         found.append(decision)
     return tuple(found), tuple(notes)
+
+
+def _wrong_function(group: FusionGroup, reason: str) -> InternalError | OperatorError:
+    """The error of one operator whose function is wrong: whoever declared it is to mend it."""
+    declared = declaration_of(type(group.nodes[0].op))
+    problem = f"{group.title} ({group.label}) does not compute what NumPy does: {reason}."
+    if declared is None:
+        return InternalError(f"plan: the function of {problem}", code="plan-function")
+    return OperatorError(
+        f"plan: 'express' of {declared} contradicts its 'reference': {problem}",
+        code="operator-function",
+        hints=("tw.check_operator(operator, cases) shows on which data.",),
+    )
 
 
 def apart(planned: Planned, functions: Sequence[str]) -> Planned:

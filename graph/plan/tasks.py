@@ -5,7 +5,7 @@ all; and those that it would take.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,12 +15,13 @@ from ...tir.func import PrimFunc
 from ...tir.target.target import Target
 from ...tir.text.html import html_table
 from ..given_model import imported_graph
-from ..importers.jaxpr.traced import traced
+from ..importers.followed import followed
 from ..importers.onnx.importer import Source
 from ..importers.symbols import Shapes
 from ..ir.ir import Graph
-from ..options import check_constants, check_tolerance
-from ..passes.pipeline import optimise
+from ..options import check_constants, check_tolerance, given_passes
+from ..passes.passes import chosen_passes
+from ..passes.pipeline import GraphPass, optimise
 from .choose import choose
 from .flatten import flatten
 from .fusion import fuse
@@ -81,23 +82,27 @@ class Tasks(list[tuple[PrimFunc, int]]):
 
 
 def tasks(
-    model: Source | Graph | Callable[..., object],
+    model: object,
     target: Target | str | None = None,
     *,
-    args: tuple[object, ...] | None = None,
+    args: Sequence[object] | None = None,
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
+    passes: Iterable[GraphPass] | None = None,
 ) -> Tasks:
     """The functions of all alternatives, each once, with the number of places in the model that it
     could serve.
 
-    model: a path, bytes, a ModelProto, a Graph, or a function of JAX. target: this machine's CPU by
-    default. args, shapes, constants, tolerance: as `compile` has them.
+    model: a path, bytes, a ModelProto, a Graph, a module of torch, or a function of JAX. target:
+    this machine's CPU by default. args, shapes, constants, tolerance, passes: as `compile` has
+    them.
     Raises: ModelError, TargetError.
     """
-    known = cast("Source | Graph", traced(model, args))
-    found = model_tasks(known, target, shapes=shapes, constants=constants, tolerance=tolerance)
+    known = cast("Source | Graph", followed(model, args, None, shapes))
+    found = model_tasks(
+        known, target, shapes=shapes, constants=constants, tolerance=tolerance, passes=passes
+    )
     return Tasks((task.func, task.places) for task in found.tasks)
 
 
@@ -108,6 +113,7 @@ def model_tasks(
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
+    passes: Iterable[GraphPass] | None = None,
 ) -> ModelTasks:
     """The same functions with the nodes of the model, and which of them are alternatives.
 
@@ -115,7 +121,8 @@ def model_tasks(
     """
     check_constants(constants)
     check_tolerance(tolerance, strict=False)
-    optimised, _ = optimise(imported_graph(model, shapes, constants), check=False)
+    pipeline = chosen_passes(given_passes(passes))
+    optimised, _ = optimise(imported_graph(model, shapes, constants), pipeline, check=False)
     graph = flatten(optimised).graph
     found: dict[str, ModelTask] = {}
     pricer = Pricer(resolve_target(target), tolerance=tolerance)

@@ -12,6 +12,7 @@ import numpy as np
 from ...tir.dim import Dim
 from ...tir.sizes import Size, dims_in
 from ..errors import ModelError
+from ..extensions.operators import blame
 from ..ir.at_sizes import graph_at, operator_at
 from ..ir.ir import Evaluate, Graph, RegionOperator
 from ..ops.base import Operator
@@ -129,8 +130,12 @@ def _evaluating(dtype: str | None, budget: StepBudget | None) -> Evaluate:
 
 def apply(op: Operator, *arrays: Array) -> tuple[Array, ...]:
     """The outputs of one operator. What has no value, the root of -1, is NaN; nobody is warned."""
-    with np.errstate(all="ignore"):
-        return op.compute(*arrays)
+    try:
+        with np.errstate(all="ignore"):
+            return op.compute(*arrays)
+    except Exception as error:
+        blame(op, "reference", error)
+        raise
 
 
 def _sizes(graph: Graph, inputs: Mapping[str, Array]) -> dict[Dim, int]:

@@ -227,6 +227,23 @@ class Engine(Generic[CallResult]):
                 self._frames.append(frame)
         return self.interface.named(made, outputs)
 
+    def run_unchecked(
+        self, inputs: Sequence[Array], outputs: Sequence[Array], threads: int
+    ) -> None:
+        """Run on arrays in order, at which nobody looks: the caller has seen to their types, their
+        shapes, that they are dense and that outputs share no memory with others. For callers who
+        know that of each call, such as a compiler that guards its calls.
+
+        Raises: IndexRangeError, as `run` does.
+        """
+        with self._turn:
+            frame = self._borrow(threads)
+            try:
+                frame.point(inputs, outputs)
+                frame.run(threads)
+            finally:
+                self._frames.append(frame)
+
     def __call__(
         self, *arrays: object, out: object = None, threads: int | None = None, **named: object
     ) -> CallResult:

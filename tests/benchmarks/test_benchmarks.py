@@ -24,7 +24,10 @@ RUN = sorted(
     if "\ndef main(" in p.read_text("utf-8")
 )
 TORCH = ("torch", "transformers")
-NEEDS = {"export": TORCH, "model_families": TORCH, "roofline": ("matplotlib",)}  # beside dev
+NEEDS = {  # beside dev
+    **dict.fromkeys(("export", "model_families", "torch_models"), TORCH),
+    "roofline": ("matplotlib",),
+}
 GIVEN = {"export": ["a_folder"], "trained_models": ["a_folder"]}  # what has no default
 
 

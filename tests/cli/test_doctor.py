@@ -20,7 +20,7 @@ from .conftest import Command
 
 LABELS = (
     *("tilewright", "python", "packages", "compiler", "cpu", "threads", "gpu", "targets"),
-    *("cache", "settings"),
+    *("extensions", "cache", "settings"),
 )
 
 
@@ -111,10 +111,10 @@ def test_doctor_lists_the_targets(
     monkeypatch.syspath_prepend(tmp_path)
     points = tuple(
         EntryPoint(name, f"{module}:BACKEND", kinds.GROUP)
-        for name, module in (("raises", "raising"), ("lacks", "no_such_module"))
+        for name, module in (("lacks", "no_such_module"), ("raises", "raising"))
     )
     for module in (examination, kinds):
-        monkeypatch.setattr(module, "package_entry_points", lambda: points)
+        monkeypatch.setattr(module, "package_entry_points", lambda group: points)
     done = tilewright("doctor")
     assert (
         "targets    built in: c, cuda, python, null\n"

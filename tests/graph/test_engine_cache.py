@@ -148,9 +148,7 @@ def test_without_the_cache_nothing_is_looked_for_or_kept(model: Path, cache_fold
 
 
 @needs_cc
-def test_sources_of_schedules_and_passes_of_ones_own_are_not_kept(
-    model: Path, cache_folder: Path
-) -> None:
+def test_what_a_source_of_schedules_made_is_not_kept(model: Path, cache_folder: Path) -> None:
     assert built(model, schedules=lambda func, target: default_schedule(func, target))
     assert kept(cache_folder) == []
 

@@ -9,6 +9,7 @@ import onnx
 from onnx import TensorProto, helper
 
 import tilewright as tw
+from tilewright.graph.passes.gelu_recognition import GeluRecognition
 
 
 def _model(operator: str, size: str | int, domain: str = "") -> onnx.ModelProto:
@@ -26,6 +27,21 @@ engine = tw.compile(_model("Relu", 2), "python", cache=False)
 def has_an_unknown_operator() -> object:
     """A model has an operator of somebody's own"""
     return tw.compile(_model("Frobnicate", 2, "com.example"), "python")
+
+
+def declares_an_operator_without_a_namespace() -> object:
+    """An operator of one's own has no namespace"""
+    return tw.operator("Frobnicate", onnx=("com.example", "Frobnicate", (1,)))
+
+
+def gives_a_class_as_a_pass() -> object:
+    """A class is given as a pass"""
+    return tw.compile(relu, "python", passes=tw.PASSES.after(GeluRecognition, GeluRecognition))
+
+
+def puts_a_pass_beside_one_of_several() -> object:
+    """A pass is to stand behind one of which there are several"""
+    return tw.PASSES.after("DeadCode", GeluRecognition())
 
 
 def runs_more_than_was_assumed() -> object:

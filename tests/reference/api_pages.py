@@ -147,8 +147,27 @@ def class_entry(kind: type) -> list[str]:
     if doc.startswith(f"{name}("):  # what a dataclass says where its author said nothing
         doc = ""
     made = partial(signature, name, bound=False, result=False)
-    lines = [f"### `{name}`", "", *_code([made(kind)]), *markdown(doc, _words(kind)), ""]
+    if issubclass(kind, Enum):
+        code, words = [f"{name}.{one.name}" for one in kind], frozenset[str]()
+    else:
+        code, words = [made(kind)], _words(kind)
+    lines = [f"### `{name}`", "", *_code(code), *markdown(doc, words), ""]
     return [*lines, *member_entries(name, members(kind).values())]
+
+
+def value_entry(shown: str, value: object) -> list[str]:
+    """A value: its type, and how it is printed."""
+    name = type(value).__name__
+    return [
+        f"### `{shown}`",
+        "",
+        f"A [{name}](#{anchor(name)}):",
+        "",
+        "```text",
+        str(value),
+        "```",
+        "",
+    ]
 
 
 def member_entries(name: str, of: Iterable[Member], level: int = 4) -> list[str]:
@@ -197,6 +216,7 @@ def package_page(package: ModuleType) -> str:
     public = {name: getattr(package, name) for name in package.__all__}
     functions = {name: value for name, value in public.items() if inspect.isfunction(value)}
     kinds = {name: value for name, value in public.items() if inspect.isclass(value)}
+    values = {name: value for name, value in public.items() if type(value) in kinds.values()}
     errors = {name: kind for name, kind in kinds.items() if issubclass(kind, Exception)}
     kinds = {name: kind for name, kind in kinds.items() if name not in errors}
     lines = [
@@ -208,6 +228,7 @@ def package_page(package: ModuleType) -> str:
         "[how](README.md).\n",
         "| | |\n|---|---|",
         f"| functions | {_links([f'tw.{name}' for name in functions], 'tw.')} |",
+        f"| values | {_links([f'tw.{name}' for name in values], 'tw.')} |",
     ]
     for name, kind in kinds.items():
         has = [f"{name}.{one.name}" for one in members(kind).values() if _is_method(one)]
@@ -216,6 +237,9 @@ def package_page(package: ModuleType) -> str:
     lines += [f"| errors | {_links(errors)}; [all codes](errors.md) |", "", "## Functions", ""]
     for name, function in functions.items():
         lines += function_entry(f"tw.{name}", function)
+    lines += ["## Values", ""]
+    for name, value in values.items():
+        lines += value_entry(f"tw.{name}", value)
     return _page([*lines, "## Classes", "", *_classes(kinds), "## Errors", "", *_classes(errors)])
 
 

@@ -4,8 +4,9 @@ entry points of the group `tilewright.targets`.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
+
+from ..extensions import package_entry_points
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -16,20 +17,12 @@ GROUP = "tilewright.targets"
 
 def is_kind(kind: str) -> bool:
     """Whether there is such a kind of target; packages are looked through for one not built in."""
-    return kind in BUILT_IN or any(one.name == kind for one in package_entry_points())
+    return kind in BUILT_IN or any(one.name == kind for one in package_entry_points(GROUP))
 
 
 def entry_point(kind: str) -> EntryPoint:
     """What loads the back end of a kind that is not built in. Raises: KeyError."""
-    for found in package_entry_points():
+    for found in package_entry_points(GROUP):
         if found.name == kind:
             return found
     raise KeyError(kind)
-
-
-@cache
-def package_entry_points() -> tuple[EntryPoint, ...]:
-    """What loads the back ends of other packages."""
-    from importlib.metadata import entry_points  # slow, and most runs use no such kind
-
-    return tuple(entry_points(group=GROUP))

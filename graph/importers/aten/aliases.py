@@ -93,6 +93,10 @@ class Aliases:
         for name in _read(graph.outputs):
             self._last[name] = len(graph.nodes)
 
+    def is_read(self, name: str) -> bool:
+        """Whether anything reads a value."""
+        return name in self._last
+
     def pure(self, name: str) -> str:
         """The operator that computes what one that writes does: "add_.Tensor" is "add.Tensor"."""
         base, dot, overload = name.partition(".")

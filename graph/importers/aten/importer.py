@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ....tir.errors import TilewrightError
 from ....tir.sizes import AnySize, SizeError, dims_in, same
 from ...assumed_sizes import telling_assumed
 from ...errors import ModelError, UnsupportedNode, UnsupportedOperator, UnsupportedPart
+from ...extensions.operators import Declaration
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph
 from ...types import Shape, SymbolicSize, type_of
@@ -26,7 +28,7 @@ from ..onnx.graph_reader import TITLE, GraphReader
 from ..onnx.node import LostRegion, NotSupported
 from ..onnx.tensors import TensorReader
 from ..recorded_sizes import note_symbols, outside_recorded, with_recorded
-from ..symbols import Declared, Shapes, resolve
+from ..symbols import Declared, Shapes, resolve, unnamed
 from ..tensor_writer import started_reader
 from .aliases import Aliases, WrittenView
 from .expressions import UnknownExpression, size_from, symbol_of
@@ -35,16 +37,18 @@ from .program import (
     ExportedGraph,
     ExportedNode,
     ExportedProgram,
+    Known,
     Named,
     Output,
     RecordedType,
     Subgraph,
 )
+from .regions import REGIONS
 from .rule import NO_VALUES
+from .rules.of_others import check_not_ours, rule_of_others
 from .rules.table import RULES, rule_name
 from .writer import AtenValue, AtenWriter
 
-_OTHERS = "CONTRIBUTING.md says how tilewright gets another operator."
 _REPORT = "if torch.export.save wrote it, this is a defect of tilewright: please report it."
 # what a rule raises on arguments that the operator's schema does not have
 _WRONG = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
@@ -85,6 +89,7 @@ class _Importer:
     failures: list[UnsupportedNode] = field(default_factory=list)
     parts: list[UnsupportedPart] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
+    declared: dict[str, Declaration] = field(default_factory=dict)  # by others, by target
 
     def __post_init__(self) -> None:
         self.tensors = TensorReader(None, self.limits)
@@ -92,10 +97,12 @@ class _Importer:
         reserved = frozenset((*self.program.inputs, *self.program.outputs))
         self.reader: GraphReader = started_reader(self.tensors, self.builder, reserved)
         self.aliases = Aliases()
+        self.symbols.update(self.program.numbers)
 
     def run(self, shapes: Shapes | None, constants: Mapping[str, object] | None) -> Graph:
         """The whole program."""
-        self._constants()
+        for name, value in self.program.constants.items():
+            self._constant(name, value)
         declared = self._declared()
         known = given_constants(declared, constants)
         for item in declared:
@@ -106,27 +113,31 @@ class _Importer:
                 note_symbols(item, array.shape, self.symbols)
         declared = [item for item in declared if item.name not in known]
         resolved = resolve(declared, with_recorded(declared, shapes, self.program.ranges))
+        for item in declared:
+            note_symbols(item, resolved[item.name], self.symbols)
+        resolved = {item.name: self._derived(item, resolved[item.name]) for item in declared}
         with telling_assumed(dims_in(size for shape in resolved.values() for size in shape)):
             for item in declared:
                 self._input(item, resolved[item.name])
             self._check_ranges()
+            self._sizes()
             self._nodes(self.program.graph)
             return self._finished()
 
-    def _constants(self) -> None:
-        for name, value in self.program.constants.items():
-            if not isinstance(value, np.ndarray):
-                self.values[name] = value
-                continue
-            what = f"constant '{self.program.buffers.get(name, name)}'"
-            try:
-                type_ = checked_type(what, value.dtype.name, value.shape, self.limits)
-            except UnsupportedType as error:
-                self._lose("constant", self.program.buffers.get(name, name), error, name)
-                continue
-            self.tensors.account.store(what, type_)
-            own = self.builder.fresh(self.program.buffers.get(name, name))
-            self.values[name] = AtenValue(self.builder.constant(own, value), type_)
+    def _constant(self, name: str, value: Known) -> None:
+        if not isinstance(value, np.ndarray):
+            self.values[name] = value
+            return
+        called = self.program.buffers.get(name, name)
+        what = f"constant '{called}'"
+        try:
+            type_ = checked_type(what, value.dtype.name, value.shape, self.limits)
+        except UnsupportedType as error:
+            self._lose("constant", called, error, name)
+            return
+        self.tensors.account.store(what, type_)
+        own = self.builder.constant(self.builder.fresh(called), value)
+        self.values[name] = AtenValue(own, type_)
 
     def _lose(self, kind: str, name: str, error: UnsupportedType, value: str) -> None:
         self.parts.append(UnsupportedPart(kind, name, f"it {error.reason}"))
@@ -150,23 +161,54 @@ class _Importer:
         if isinstance(extent, int):
             return extent
         symbol = _understood(name, extent)
-        if not symbol:
-            raise ModelError(
-                f"model: axis {axis} of input '{name}' is computed from other sizes: {extent}; "
-                "expected a number, or a size of its own.",
-                code="aten-derived-axis",
-                hints=("export it with a Dim of its own for that axis.",),
-            )
-        return SymbolicSize(symbol)
+        return SymbolicSize(symbol) if symbol else unnamed(name, axis)
+
+    def _derived(self, item: Declared, shape: Shape) -> Shape:
+        """The shape of an input, with the axes whose sizes are computed from those of others."""
+        found = list(shape)
+        for axis, extent in enumerate(self.program.graph.types[item.name].shape):
+            if not isinstance(extent, str) or item.dims is None:
+                continue
+            if item.dims[axis] != unnamed(item.name, axis):
+                continue
+            try:
+                size = size_from(extent, self.symbols)
+            except UnknownExpression as problem:
+                raise ModelError(
+                    f"model: axis {axis} of input '{item.name}' is computed from other sizes: "
+                    f"{extent}: {problem}; expected symbols that are sizes of inputs themselves.",
+                    code="aten-derived-axis",
+                    hints=("export it with a Dim of its own for that axis.",),
+                ) from problem
+            if isinstance(shape[axis], int) and shape[axis] != size:
+                raise ModelError(
+                    f"shapes: axis {axis} of input '{item.name}' is {shape[axis]}; expected "
+                    f"{size}, which other sizes say.",
+                    code="aten-derived-size",
+                )
+            found[axis] = size
+        return tuple(found)
 
     def _input(self, item: Declared, shape: Shape) -> None:
-        note_symbols(item, shape, self.symbols)
         try:
             type_ = checked_type(f"input '{item.name}'", item.dtype, shape, self.limits)
         except UnsupportedType as error:
             self._lose("input", item.name, error, item.name)
             return
         self.values[item.name] = AtenValue(self.builder.input(item.name, type_), type_)
+
+    def _sizes(self) -> None:
+        """Inputs that are sizes: what the axes of others tell."""
+        for name, text in self.program.sizes.items():
+            try:
+                self.values[name] = size_from(text, self.symbols)
+            except UnknownExpression as problem:
+                raise ModelError(
+                    f"model: the size '{name}' is {problem}; expected one that the axes of inputs "
+                    "tell.",
+                    code="aten-size",
+                    hints=("a number that a call decides may be a tensor without axes.",),
+                ) from problem
 
     def _check_ranges(self) -> None:
         """A program says for which sizes it holds."""
@@ -222,15 +264,28 @@ class _Importer:
 
     def _result(self, node: ExportedNode, position: int) -> Value:
         name = rule_name(node.target)
-        if name.rpartition(".")[2] in _INLINED:
+        higher = name.rpartition(".")[2]
+        if higher in _INLINED:
             return self._inlined(node)
+        if higher in REGIONS and name != higher:
+            return cast("Value", REGIONS[higher](self, node))
         written = self.aliases.written(node, position)
         rule = RULES.get(self.aliases.pure(name) if written else name)
-        if rule is None:
-            raise NotSupported("there is no rule for it", _OTHERS)
+        without = NO_VALUES
+        if rule is not None:
+            check_not_ours(node.target)
+        else:
+            rule, declared = rule_of_others(node.target)
+            without, self.declared[node.target] = frozenset(), declared
+            if not node.outputs:
+                raise NotSupported("it has no output, so it writes to an argument")
         given = node.arguments.items()
-        arguments = {key: self._argument(one) for key, one in given if key not in NO_VALUES}
-        writer = AtenWriter(node.name, node.target, self.reader, self.tensors)
+        arguments = {key: self._argument(one) for key, one in given if key not in without}
+        read = [
+            n for n, one in enumerate(node.outputs) if any(map(self.aliases.is_read, _names([one])))
+        ]
+        results = max(read, default=0) + 1
+        writer = AtenWriter(node.name, node.target, self.reader, self.tensors, results)
         try:
             result: Value = rule(writer, **arguments)
         except TilewrightError:
@@ -253,6 +308,8 @@ class _Importer:
             case Named(name):
                 if name in self.lost:
                     raise _Lost
+                if name not in self.values and name in self.program.constants:
+                    self._constant(name, self.program.constants[name])
                 if name not in self.values:
                     raise ModelError(
                         f"model: '{name}' is read, and nothing defines it.", code="aten-undefined"
@@ -271,11 +328,25 @@ class _Importer:
         given = [one for one in node.arguments.values() if isinstance(one, Named)]
         if len(graphs) != 1 or len(given) != len(graphs[0].inputs):
             raise NotSupported("it is not one graph with its inputs")
-        inner = graphs[0]
-        for formal, actual in zip(inner.inputs, given, strict=True):
-            self.values[formal] = self._argument(actual)
-        self._nodes(inner)
-        return [self._argument(one) for one in inner.outputs]
+        return self.results(graphs[0], [self._argument(one) for one in given])
+
+    def results(self, graph: ExportedGraph, given: Sequence[object]) -> list[Value]:
+        """What a graph within a node gives of these values."""
+        for formal, actual in zip(graph.inputs, given, strict=True):
+            self.values[formal] = cast("Value", actual)
+        self._nodes(graph)
+        return [self._argument(one) for one in graph.outputs]
+
+    def value_of(self, argument: Argument) -> Value:
+        """What an argument of a node is."""
+        return self._argument(argument)
+
+    def within(self, name: str) -> _Importer:
+        """Where the nodes of a graph within this one are written to."""
+        inner = _Importer(self.program, self.limits, symbols=self.symbols)
+        inner.failures, inner.parts, inner.lost = self.failures, self.parts, self.lost
+        inner.tensors.account, inner.builder.name = self.tensors.account, name
+        return inner
 
     def _bind(self, node: ExportedNode, graph: ExportedGraph, result: Value) -> None:
         """Let the outputs of a node be what its rule gives: a value, some, or a list of values."""
@@ -290,7 +361,7 @@ class _Importer:
                 raise ModelError(
                     f"model: {_title(node)} has {len(names)} values; its rule gives {len(values)}.",
                     code="aten-outputs",
-                    hints=(_REPORT,),
+                    hints=(self._whose(node),),
                 )
             for own, one in zip(names, values, strict=True):
                 self._define(node, graph, own, one)
@@ -319,8 +390,15 @@ class _Importer:
                 f"model: {_title(node)} is {value.type}; the exporter recorded "
                 f"{recorded.dtype}[{listed}].",
                 code="aten-type",
-                hints=(_REPORT,),
+                hints=(self._whose(node),),
             )
+
+    def _whose(self, node: ExportedNode) -> str:
+        """What is wrong where a rule contradicts the exporter."""
+        declared = self.declared.get(node.target)
+        if declared is None:
+            return _REPORT
+        return f"{declared} and its declaration in torch.library contradict each other."
 
     def _meet(self, shape: Shape, recorded: RecordedType) -> None:
         """A symbol that no input has is a size that data decide: the first result says which."""

@@ -6,9 +6,12 @@ left out. A size that calls decide is a text, the `srepr` of a SymPy expression.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Union
+
+import numpy as np
 
 from ...types import Array
 
@@ -72,6 +75,8 @@ class ExportedProgram:
     numbers; inputs: the others, with the names that callers know; outputs: those of a call.
     buffers: inputs that are buffers or weights, by the name that the model has for them.
     ranges: the least and the largest value of a symbol; None where it has no end.
+    sizes: inputs of the graph that are sizes, each with the text of its expression. numbers:
+    symbols that are known.
     """
 
     name: str
@@ -81,3 +86,23 @@ class ExportedProgram:
     outputs: tuple[str, ...]
     buffers: Mapping[str, str]
     ranges: Mapping[str, tuple[int | None, int | None]]
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """What identifies the program with its weights."""
+        found = hashlib.sha256()
+        for part in fields(self):
+            if part.name != "constants":
+                found.update(f"{part.name} {getattr(self, part.name)!r}\n".encode())
+        seen = dict[int, int]()  # tied weights are hashed once
+        for number, (name, value) in enumerate(self.constants.items()):
+            if not isinstance(value, np.ndarray):
+                found.update(f"{name} {value!r}\n".encode())
+                continue
+            first = seen.setdefault(id(value), number)
+            found.update(f"{name} {first} {value.dtype.name}{list(value.shape)}\n".encode())
+            if first == number:
+                found.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+        return found.hexdigest()

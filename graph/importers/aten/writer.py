@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ....tir.sizes import AnySize
+from ..onnx.graph_reader import GraphReader
+from ..onnx.tensors import TensorReader
 from ..tensor_writer import TensorWriter, WrittenTensor
 from .promotion import Number, number_type, promoted_type
 
@@ -12,6 +14,13 @@ Operand = AtenValue | Number | AnySize
 
 class AtenWriter(TensorWriter):
     """Writes the nodes that one aten node is into a builder."""
+
+    def __init__(
+        self, name: str, target: str, reader: GraphReader, tensors: TensorReader, results: int
+    ) -> None:
+        """results: how many are wanted: those behind them are read by nobody."""
+        super().__init__(name, target, reader, tensors)
+        self.results = results
 
     def operand(self, value: Operand, dtype: str = "") -> AtenValue:
         """A tensor, or a number or a size as one without axes; of an element type."""

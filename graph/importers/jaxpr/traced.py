@@ -30,8 +30,8 @@ def traced(model: object, args: object) -> object:
         )
     if not callable(model):
         raise ArgumentsError(
-            f"compile: args is given, and the model is a {type(model).__name__}; expected a "
-            "function of JAX, which is traced with them.",
+            f"compile: args are given, and the model is a {type(model).__name__}; expected a "
+            "function of JAX or a module of torch, which is followed with them.",
             code="jax-no-function",
             hints=("leave it out: a file or a program knows the types of its inputs.",),
         )

@@ -189,10 +189,15 @@ class NodeReader:
 
         Raises: ModelError where an input that it needs is left out.
         """
+        return self.emit_all(op, *inputs)[0]
+
+    def emit_all(self, op: Operator, *inputs: str) -> tuple[str, ...]:
+        """As `emit`, with the values of all outputs."""
         self.check_present(inputs)
-        name = self.builder.fresh(f"{node_name(self.proto)}.{op.title.lower()}")
-        self.define(GraphNode(op, inputs, (name,), self.proto.name))
-        return name
+        base = f"{node_name(self.proto)}.{op.title.lower()}"
+        names = tuple(self.builder.fresh(f"{base}{n or ''}") for n in range(op.output_count))
+        self.define(GraphNode(op, inputs, names, self.proto.name))
+        return names
 
     def spell(self, operator: str, *inputs: str, **attributes: Attribute) -> str:
         """Read a node of an operator of ONNX's own, as opset `SPELLED` has it, on the way to this

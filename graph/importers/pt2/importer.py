@@ -11,7 +11,8 @@ from ...errors import ModelError
 from ...ir.ir import Graph
 from ...types import Array, numpy_type, owned
 from ..aten.importer import import_program
-from ..aten.program import Argument, ExportedProgram, Known, Named
+from ..aten.program import ExportedProgram, Known
+from ..aten.signature import changed, output_names
 from ..limits import Account, ImportLimits, UnsupportedType, checked_type
 from ..symbols import Shapes
 from .archive import Archive, open_archive
@@ -88,7 +89,7 @@ def program_of(archive: Archive, limits: ImportLimits) -> ExportedProgram:
         graph,
         constants,
         tuple(inputs),
-        _output_names(graph.outputs, inputs),
+        output_names(graph.outputs, inputs),
         buffers,
         _ranges(field(item, "range_constraints", dict)),
     )
@@ -119,22 +120,7 @@ def _check_outputs(specs: list[object]) -> None:
             continue
         table = checked(value, dict, "an output")
         names = [str(one) for key, one in table.items() if key.endswith("_name")]
-        raise ModelError(
-            f"model: the program changes {', '.join(repr(n) for n in names) or kind} "
-            f"({kind.replace('_', ' ')}); expected one that only computes its outputs.",
-            code="pt2-mutation",
-            hints=("return the new value as an output, and pass it in with the next call.",),
-        )
-
-
-def _output_names(outputs: tuple[Argument, ...], inputs: list[str]) -> tuple[str, ...]:
-    """The names that the graph has for its outputs; another one where it is taken."""
-    found = list[str]()
-    for number, output in enumerate(outputs):
-        name = output.name if isinstance(output, Named) else f"output_{number}"
-        taken = name in found or name in inputs
-        found.append(f"output_{number}" if taken else name)
-    return tuple(found)
+        raise changed(kind, names)
 
 
 def _ranges(table: dict[str, object]) -> dict[str, tuple[int | None, int | None]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...errors import ModelError
+from ..aten.places import line_of
 from ..aten.program import (
     Argument,
     ExportedGraph,
@@ -112,7 +113,7 @@ def _node(item: object, depth: int) -> ExportedNode:
         arguments,
         outputs,
         _module(metadata),
-        _line(metadata),
+        line_of(str(metadata.get("stack_trace", ""))),
     )
 
 
@@ -120,17 +121,6 @@ def _module(metadata: Mapping[str, object]) -> str:
     """The path of the innermost module: "L__self__,,M;L__self__e,e,Embedding" is "e"."""
     innermost = str(metadata.get("nn_module_stack", "")).rpartition(";")[2].split(",")
     return innermost[1] if len(innermost) == 3 and innermost[0].startswith("L_") else ""
-
-
-def _line(metadata: Mapping[str, object]) -> str:
-    """Where the model's own source made a node: "model.py:7"."""
-    lines = str(metadata.get("stack_trace", "")).splitlines()
-    for line in lines:
-        parts = line.strip().split(", ")
-        if parts[0].startswith('File "') and len(parts) > 1 and parts[1].startswith("line "):
-            file = parts[0][6:-1].rpartition("/")[2]
-            return f"{file}:{parts[1].removeprefix('line ')}"
-    return ""
 
 
 def _output(item: object) -> Output:

@@ -4,16 +4,16 @@ tuned for like any other.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
-import zipfile
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
+from tests.wheels import install, wheel
+from tilewright.tir.target.kinds import GROUP
 
 HERE = Path(__file__).parent
 
@@ -93,28 +93,6 @@ BROKEN = """
 """
 
 
-def wheel(folder: Path, name: str, files: Mapping[str, bytes], entry_points: str) -> Path:
-    """A wheel of modules and entry points, as a build tool would make it."""
-    info = f"{name}-1.0.dist-info"
-    held = {
-        **files,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n".encode(),
-        f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/entry_points.txt": f"[tilewright.targets]\n{entry_points}\n".encode(),
-    }
-    rows = [f"{path},sha256={_digest(data)},{len(data)}" for path, data in held.items()]
-    held[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,\n"]).encode()
-    made = folder / f"{name}-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(made, "w") as archive:
-        for path, data in held.items():
-            archive.writestr(path, data)
-    return made
-
-
-def _digest(data: bytes) -> str:
-    return urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-
-
 DOCTOR = """
     from tilewright.cli.examination import examine
     found = {one.kind: (one.package, one.problem) for one in examine().targets}
@@ -132,11 +110,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wheels = tmp_path_factory.mktemp("wheels")
     module = {"text_target.py": (HERE / "text_target.py").read_bytes()}
     made = [
-        wheel(wheels, "text_target", module, "text = text_target:TEXT"),
-        wheel(wheels, "broken_target", {}, "broken = no_such_module:BACKEND"),
+        wheel(wheels, "text_target", module, {GROUP: {"text": "text_target:TEXT"}}),
+        wheel(wheels, "broken_target", {}, {GROUP: {"broken": "no_such_module:BACKEND"}}),
     ]
-    options = ("--no-index", "--no-deps", "--disable-pip-version-check", "--target", folder)
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", *options, *made], check=True)
+    install(*made, options=("--target", str(folder)))
     return folder
 
 

@@ -26,6 +26,7 @@ NOT_DRAWN = {
     "BlackmanWindow",
     "Col2Im",
     "Compress",
+    "Erfc",
     "ConcatFromSequence",
     "Constant",
     "CumProd",

@@ -158,7 +158,9 @@ def test_a_node_defines_a_value_for_each_output_of_its_operator() -> None:
 
 
 class Unknown(Relu):
-    """An operator outside the closed set."""
+    """One of ours, by its module, that is not in the set."""
+
+    __module__ = "tilewright.graph.ops.unknown"
 
 
 def _broken() -> dict[str, Graph]:

@@ -7,10 +7,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.graph.ops.angles import Atan2, Cos, Sin, Tan
+from tilewright.graph.ops.angles import Cos, Sin, Tan
 from tilewright.graph.types import Array
-from tilewright.tir.interpreter.interpreter import interpret
-from tilewright.tir.te import te
 
 from ..cases import Case, check_case, check_compiled
 
@@ -69,15 +67,3 @@ def test_half_precision_is_computed_in_float32() -> None:
 def test_an_angle_beyond_what_the_language_takes_is_nan(op: Sin | Cos | Tan) -> None:
     (found,) = op.reference(np.array([32768.0, 32769.0, -1e9], np.float32))
     assert np.isnan(found).tolist() == [False, True, True]
-
-
-def test_the_angle_of_a_point_is_that_of_its_quadrant() -> None:
-    """Each special value with each; zeros have signs."""
-    y, x = (one.ravel() for one in np.meshgrid(SPECIAL, SPECIAL))
-    a, b = (te.placeholder(y.shape, "float32", name=name) for name in ("a", "b"))
-    (made,) = Atan2().express(a, b, name="c")
-    (found,) = interpret(te.func(a, b, made, name="f"), y, x)
-    wanted = np.arctan2(y, x)
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)
-    numbers = ~np.isnan(wanted)
-    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(wanted)[numbers])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.graph.errors import ModelError
+from tilewright.graph.extensions.origin import is_ours
 from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.elementwise import Elementwise, broadcast
 from tilewright.graph.ops.functions import Exp
@@ -24,7 +25,7 @@ def test_sizes_of_zero_stay_zero() -> None:
 
 
 def test_the_closed_set_holds_every_elementwise_operator() -> None:
-    found = {op.__name__ for op in Elementwise.__subclasses__()}
+    found = {op.__name__ for op in Elementwise.__subclasses__() if is_ours(op)}
     assert {op.__name__ for op in OPERATORS if issubclass(op, Elementwise)} == found
     assert len(found) > 30
 

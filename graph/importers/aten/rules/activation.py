@@ -20,7 +20,7 @@ def _hardtanh(
     return clamp(w, self, min_val, max_val)
 
 
-def _gelu(w: AtenWriter, self: AtenValue, approximate: str = "none") -> AtenValue:
+def gelu(w: AtenWriter, self: AtenValue, approximate: str = "none") -> AtenValue:
     return w.emit(activation.Gelu(approximate == "tanh"), self)
 
 
@@ -112,7 +112,7 @@ def _selu(w: AtenWriter, self: AtenValue) -> AtenValue:
 RULES: dict[str, Rule] = {
     "celu": _celu,
     "elu": _elu,
-    "gelu": _gelu,
+    "gelu": gelu,
     "glu": _glu,
     "hardshrink": _hardshrink,
     "hardsigmoid": _hardsigmoid,

@@ -147,6 +147,10 @@ def _converted(w: AtenWriter, self: AtenValue, dtype: str | None = None) -> Aten
     return w.cast(self, dtype or self.dtype)
 
 
+def _converted_prim(w: AtenWriter, a: AtenValue, dtype: str) -> AtenValue:
+    return w.cast(a, dtype)
+
+
 def _converted_like(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
     return w.cast(self, other.dtype)
 
@@ -168,6 +172,7 @@ RULES: dict[str, Rule] = {
     "new_zeros": _new_filled_with(0),
     "ones": _filled_with(1),
     "ones_like": _like(1),
+    "prims.convert_element_type": _converted_prim,
     "scalar_tensor": _scalar_tensor,
     "to.device": _converted,
     "to.dtype": _converted,

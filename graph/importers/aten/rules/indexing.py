@@ -89,12 +89,24 @@ def _index_put(
         if len(given) == 1 and given[0].shape == self.shape and not values.rank:
             return w.spell("Where", given[0], w.cast(values, self.dtype), self)
         raise NotSupported("truth values choose its elements, and data decide how many")
-    if axes != list(range(len(axes))):
-        raise NotSupported(f"it writes along axes {axes}; known are the first ones")
+    start, count = axes[0], len(axes)
+    if axes != list(range(start, start + count)):
+        raise NotSupported(f"it writes along axes {axes}, which are not side by side")
     places = _together(w, given)
-    shape = (*places.shape[:-1], *self.shape[len(axes) :])
+    chosen = places.rank - 1
+    shape = (*self.shape[:start], *places.shape[:-1], *self.shape[start + count :])
     updates = w.expand(w.cast(values, self.dtype), shape)
-    return w.spell("ScatterND", self, places, updates, reduction="add" if accumulate else "none")
+    # the axes that are chosen from come first while it is written to
+    ahead = (*range(start, start + count), *range(start), *range(start + count, self.rank))
+    turned = w.emit(Transpose(ahead), self) if start else self
+    if start:
+        first = range(start, start + chosen)
+        behind = range(start + chosen, updates.rank)
+        updates = w.emit(Transpose((*first, *range(start), *behind)), updates)
+    kind = "add" if accumulate else "none"
+    made = w.spell("ScatterND", turned, places, updates, reduction=kind)
+    back = tuple(sorted(range(self.rank), key=ahead.__getitem__))
+    return w.emit(Transpose(back), made) if start else made
 
 
 def _scatter(

@@ -17,7 +17,7 @@ from ..writer import AtenValue, AtenWriter
 _EVAL = "model.eval() before the export."
 
 
-def _layer_norm(
+def layer_norm(
     w: AtenWriter,
     input: AtenValue,
     normalized_shape: Sequence[AnySize],
@@ -36,7 +36,7 @@ def _native_layer_norm(
     bias: AtenValue | None,
     eps: float,
 ) -> Sequence[AtenValue]:
-    return _normalised(w, input, normalized_shape, weight, bias, eps, 3)
+    return _normalised(w, input, normalized_shape, weight, bias, eps, w.results)
 
 
 def _normalised(
@@ -178,7 +178,7 @@ RULES: dict[str, Rule] = {
     "batch_norm": _batch_norm,
     "group_norm": _group_norm,
     "instance_norm": _instance_norm,
-    "layer_norm": _layer_norm,
+    "layer_norm": layer_norm,
     "native_group_norm": _native_group_norm,
     "native_layer_norm": _native_layer_norm,
     "rms_norm": _rms_norm,

@@ -9,6 +9,7 @@ from ml_dtypes import finfo
 from ....ops import angles, arithmetic, functions, hyperbolic, logic
 from ....ops.base import Operator
 from ....types import numpy_type
+from ...quadrants import angle_of
 from ..promotion import Number, as_float
 from ..rule import Rule
 from ..writer import AtenValue, AtenWriter, Operand
@@ -277,7 +278,8 @@ def _sign(w: AtenWriter, self: AtenValue) -> AtenValue:
 
 
 def _atan2(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
-    return w.emit(angles.Atan2(), *(_float(w, one) for one in w.promoted(self, other)))
+    y, x = (_float(w, one) for one in w.promoted(self, other))
+    return angle_of(w, y, x)
 
 
 def _lerp(w: AtenWriter, self: AtenValue, end: AtenValue, weight: Operand) -> AtenValue:

@@ -34,7 +34,7 @@ def _dot(w: AtenWriter, self: AtenValue, tensor: AtenValue) -> AtenValue:
     return w.spell("MatMul", self, tensor)
 
 
-def _linear(
+def linear(
     w: AtenWriter, input: AtenValue, weight: AtenValue, bias: AtenValue | None = None
 ) -> AtenValue:
     made = w.spell("MatMul", input, transposed(w, weight))
@@ -72,7 +72,7 @@ def _einsum(w: AtenWriter, equation: str, tensors: Sequence[AtenValue]) -> AtenV
     return w.spell("Einsum", *tensors, equation=equation)
 
 
-def _attention(
+def attention(
     w: AtenWriter,
     query: AtenValue,
     key: AtenValue,
@@ -105,6 +105,24 @@ def _attention(
     return w.emit(MatMul(), weights, value)
 
 
+def _attention_with_sums(
+    w: AtenWriter,
+    query: AtenValue,
+    key: AtenValue,
+    value: AtenValue,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    attn_mask: AtenValue | None = None,
+    scale: float | None = None,
+) -> Sequence[AtenValue | None]:
+    """What torch.compile traces on a CPU, where groups of heads may share keys; the second result,
+    for gradients, is none here.
+    """
+    grouped = query.shape[1] != key.shape[1]
+    made = attention(w, query, key, value, attn_mask, dropout_p, is_causal, scale, grouped)
+    return made, None
+
+
 def _for_heads(w: AtenWriter, x: AtenValue, query: AtenValue) -> AtenValue:
     """Keys that groups of heads share, for each head."""
     heads, own = closed(query.shape[-3]), closed(x.shape[-3])
@@ -114,14 +132,15 @@ def _for_heads(w: AtenWriter, x: AtenValue, query: AtenValue) -> AtenValue:
 
 
 RULES: dict[str, Rule] = {
+    "_scaled_dot_product_flash_attention_for_cpu": _attention_with_sums,
     "addmm": _addmm,
     "baddbmm": _baddbmm,
     "bmm": _mm,
     "dot": _dot,
     "einsum": _einsum,
-    "linear": _linear,
+    "linear": linear,
     "matmul": _matmul,
     "mm": _mm,
     "mv": _mv,
-    "scaled_dot_product_attention": _attention,
+    "scaled_dot_product_attention": attention,
 }

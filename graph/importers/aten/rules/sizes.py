@@ -4,6 +4,7 @@ asserts about them, which the sizes of a call are compared with anyway.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 
@@ -36,6 +37,18 @@ def _modulo(a: AnySize, b: AnySize) -> AnySize:
     return a - quotient(a, b) * b
 
 
+def _of_numbers(function: Callable[..., float]) -> Rule:
+    """What sizes have no algebra for: of numbers alone."""
+
+    def rule(w: AtenWriter, a: AnySize | float, b: AnySize | float | None = None) -> float:
+        given = (a,) if b is None else (a, b)
+        if not all(isinstance(one, int | float) for one in given):
+            raise NotSupported("it computes with a size that is decided by each call")
+        return function(*given)
+
+    return rule
+
+
 def _item(w: AtenWriter, self: AtenValue) -> int | float | bool:
     known = w.known(self)
     if known is None:
@@ -60,11 +73,18 @@ RULES: dict[str, Rule] = {
     "_operator.and_": _nothing,
     "_operator.mod": _of_sizes(_modulo),
     "_operator.mul": _of_sizes(operator.mul),
+    "_operator.neg": _of_numbers(operator.neg),
+    "_operator.pow": _of_numbers(operator.pow),
     "_operator.sub": _of_sizes(operator.sub),
+    "_operator.truediv": _of_numbers(operator.truediv),
     "item": _item,
+    "math.ceil": _of_numbers(math.ceil),
+    "math.floor": _of_numbers(math.floor),
+    "math.trunc": _of_numbers(math.trunc),
     "sym_constrain_range_for_size": _nothing,
     "sym_numel": _sym_numel,
     "sym_size.int": _sym_size,
+    "torch.sym_float": _of_numbers(float),
     "torch.sym_max": _of_sizes(greatest),
     "torch.sym_min": _of_sizes(least),
 }

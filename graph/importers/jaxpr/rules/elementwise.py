@@ -12,6 +12,7 @@ from ....ops import activation, angles, arithmetic, bits, functions, hyperbolic,
 from ....ops.base import Operator, lowest
 from ....types import numpy_type
 from ...onnx.node import NotSupported
+from ...quadrants import angle_of
 from ..rule import Rule
 from ..writer import JaxValue, JaxWriter
 
@@ -297,7 +298,7 @@ RULES: dict[str, Rule] = {
     "asin": of_one(angles.Asin()),
     "asinh": of_one(hyperbolic.Asinh()),
     "atan": of_one(angles.Atan()),
-    "atan2": _of_two(angles.Atan2()),
+    "atan2": angle_of,
     "atanh": of_one(hyperbolic.Atanh()),
     "bitcast_convert_type": _bits_of,
     "cbrt": _cbrt,

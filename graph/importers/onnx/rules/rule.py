@@ -40,7 +40,8 @@ class ImportRule:
     versions: as ONNX counts them; attributes: the names that `build` understands; outputs: how many
     of the node's outputs `build` knows, None for all. takes_structures: whether an input may be a
     sequence, or an optional value without an element. foreign: whether others write the operator in
-    opsets of ONNX that do not have it, onnxruntime its own ones, as version 1.
+    opsets of ONNX that do not have it, onnxruntime its own ones, as version 1. by_opset: whether an
+    operator without a schema has the version of its domain's opset.
     """
 
     versions: tuple[int, ...]
@@ -49,6 +50,7 @@ class ImportRule:
     outputs: int | None = 1
     takes_structures: bool = False
     foreign: bool = False
+    by_opset: bool = False
 
 
 def plain(op: Operator) -> Callable[[NodeReader], Result]:

@@ -3,7 +3,8 @@
 A rule reads a node and returns the core operator with its inputs, or the constant that the node is.
 What depends only on types is decided here: automatic padding, omitted attributes, shapes given as
 values. A rule lists the versions whose meaning it knows, so a version that a later ONNX brings is
-refused instead of misread. The table holds the rules of every module beside this one.
+refused instead of misread. The table holds the rules of every module beside this one; what others
+declare (`graph/extensions`) is asked for where it has none.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from collections.abc import Sequence
 
 from onnx import NodeProto
 
+from .....tir.errors import known_names
 from .....tir.siblings import siblings
+from ..functions import is_function
 from ..node import NoRule, NotSupported, attribute_names, schema_of
+from .of_others import check_not_ours, rule_of_others
 from .out_of_scope import OUT_OF_SCOPE
 from .rule import CONTRIBUTED, ImportRule
 
@@ -28,10 +32,6 @@ def _merged() -> dict[str, ImportRule]:
 
 
 RULES: dict[str, ImportRule] = _merged()
-_OTHER_OPERATORS = (
-    "export the model in the operators of ONNX itself; CONTRIBUTING.md says how tilewright gets "
-    "another operator."
-)
 
 
 def rule_name(proto: NodeProto) -> str:
@@ -45,33 +45,53 @@ def find_rule(proto: NodeProto, opset: int) -> tuple[ImportRule, int]:
     version. opset: of the node's domain. Raises: NoRule, NotSupported when it does not know it.
     """
     name = rule_name(proto)
-    if name in OUT_OF_SCOPE:
-        what, instead = OUT_OF_SCOPE[name]
-        raise NoRule(f"it is an operator of ONNX's standard that {what}", instead)
-    if name not in RULES:
-        raise NoRule("there is no such core operator", _OTHER_OPERATORS)
-    rule = RULES[name]
+    rule = RULES.get(name)
+    if rule is None:
+        rule = _others(proto, name, opset)
+    else:
+        check_not_ours(name)
     version = _version(proto, opset, rule)
     if version not in rule.versions:
         raise NotSupported(
             f"its version {version} is not known; known are {_numbers(rule.versions)}"
         )
     if unknown := sorted(set(attribute_names(proto)) - set(rule.attributes)):
-        raise NotSupported(f"attribute '{unknown[0]}' is not known")
+        listed = known_names(unknown[0], rule.attributes)
+        raise NotSupported(f"attribute '{unknown[0]}' is not known; known are {listed}")
     known = len(proto.output) if rule.outputs is None else rule.outputs
     if extra := [name for name in proto.output[known:] if name]:
         raise NoRule(f"its output '{extra[0]}' is used; only the first one is known")
     return rule, version
 
 
+def _others(proto: NodeProto, name: str, opset: int) -> ImportRule:
+    """The rule for a node that the table has none for; what ONNX defines as a function is that.
+
+    Raises: NoRule, NotSupported.
+    """
+    if is_function(proto, opset, {}):
+        check_not_ours(name)
+        raise NoRule("there is no such core operator")
+    try:
+        return rule_of_others(proto, name)
+    except NoRule:
+        if name not in OUT_OF_SCOPE:
+            raise
+        what, instead = OUT_OF_SCOPE[name]
+        raise NoRule(f"it is an operator of ONNX's standard that {what}", instead) from None
+
+
 def _version(proto: NodeProto, opset: int, rule: ImportRule) -> int:
-    """The version of a node's operator: onnxruntime's own ones have that of their domain, and those
-    that it adds to ONNX's the first one. Raises: NotSupported when there is none.
+    """The version of a node's operator: onnxruntime's own ones and those of others have that of
+    their domain, and those that onnxruntime adds to ONNX's the first one. Raises: NotSupported when
+    there is none.
     """
     schema = schema_of(proto, opset)
     if schema is not None:
         return int(schema.since_version)
-    if proto.domain == CONTRIBUTED:
+    if rule.by_opset and not opset:
+        raise NotSupported(f"the model says no opset of '{proto.domain}'")
+    if proto.domain == CONTRIBUTED or rule.by_opset:
         return opset
     if rule.foreign:
         return 1

@@ -164,9 +164,11 @@ def write_schemas() -> None:
 
     lines = []
     for name in sorted(RULES):
-        base, _, overload = name.partition(".")
-        if base not in ("_operator", "torch"):
-            lines.append(str(getattr(getattr(torch.ops.aten, base), overload or "default")._schema))
+        space = "prims" if name.startswith("prims.") else "aten"
+        base, _, overload = name.removeprefix("prims.").partition(".")
+        if base not in ("_operator", "math", "torch"):
+            operators = getattr(getattr(torch.ops, space), base)
+            lines.append(str(getattr(operators, overload or "default")._schema))
     (HERE / "schemas.txt").write_text("\n".join(lines) + "\n")
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -109,19 +107,6 @@ def test_a_name_that_was_written_to_is_the_new_value() -> None:
         expected = arrays["out000"]
     found = evaluate(graph, given)
     np.testing.assert_allclose(found[graph.outputs[0]], expected)
-
-
-class _Exported:
-    """Stands for torch.export.ExportedProgram."""
-
-
-def test_an_exported_program_is_what_its_archive_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = (MODELS / "small.pt2").read_bytes()
-    export = SimpleNamespace(ExportedProgram=_Exported, save=lambda model, file: file.write(data))
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(export=export))
-    engine = tw.compile(_Exported(), shapes={"tokens": (1, 4)}, verify="off")
-    assert [spec.name for spec in engine.inputs] == ["tokens"]
-    assert tw.tasks(_Exported(), shapes={"tokens": (1, 4)})
 
 
 def test_an_input_may_be_a_constant() -> None:

@@ -31,4 +31,5 @@ CALLS: Calls = [
     lambda g: aten.type_as.default(g["x"], g["i"]),
     lambda g: aten.zeros.default([2, 3], dtype=torch.int64) + g["i"],
     lambda g: aten.zeros_like.default(g["x"]),
+    lambda g: torch.ops.prims.convert_element_type.default(g["x"], torch.float16),
 ]

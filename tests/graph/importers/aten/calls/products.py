@@ -18,6 +18,7 @@ GIVEN: Given = {
 }
 
 sdpa = aten.scaled_dot_product_attention.default
+flash = aten._scaled_dot_product_flash_attention_for_cpu.default
 CALLS: Calls = [
     lambda g: aten.addmm.default(g["c"], g["a"], g["b"]),
     lambda g: aten.addmm.default(g["c"], g["a"], g["b"], beta=0.5, alpha=2),
@@ -36,4 +37,7 @@ CALLS: Calls = [
     lambda g: sdpa(g["s"], g["s"], g["s"], g["m"], scale=0.5),
     lambda g: sdpa(g["s"], g["s"], g["s"], g["f"]),
     lambda g: sdpa(g["s"], g["k"], g["k"], enable_gqa=True),
+    lambda g: flash(g["s"], g["s"], g["s"])[0],
+    lambda g: flash(g["s"], g["s"], g["s"], 0.0, True, scale=0.5)[0],
+    lambda g: flash(g["s"], g["s"], g["s"], attn_mask=g["f"])[0],
 ]

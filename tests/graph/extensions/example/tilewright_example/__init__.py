@@ -1,0 +1,1 @@
+"""An example of an extension of tilewright: two operators, a pass and an importer."""
