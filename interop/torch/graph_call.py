@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +21,15 @@ from .errors import FallbackWarning, NotForEngines
 from .options import TorchOptions
 from .program import Axis, GraphProgram, TracedGraph, at_numbers, graph_program
 from .sizes import Bounds, bounds_for, narrowed, told_sizes
-from .weights import FrozenWeights
+from .weights import HeldWeights
 
+_PATIENCE = 3  # times that a weight may change before it is an input of the engine
 _MOST = 8  # engines of one graph for different numbers, as many as torch compiles of one frame
 
 
 @dataclass(frozen=True, slots=True)
 class GraphOutcome:
-    """What a graph became. fallback: why torch runs it."""
+    """What a graph became. fallback: why torch runs it; held: how many weights the engine holds."""
 
     traced: TracedGraph
     engine: Engine[Any] | None
@@ -49,7 +51,8 @@ class GraphCall:
 
     def __init__(self, traced: TracedGraph, options: TorchOptions, tell: Tell) -> None:
         self._traced, self._options, self._tell = traced, options, tell
-        self._weights = FrozenWeights(traced.static)
+        self._weights = HeldWeights()  # of the engine that was made last
+        self._changes = Counter[int]()  # how often each weight has changed
         self._closed: set[str] = scaling(traced.module)  # symbols that must be numbers
         self._loose: tuple[int, ...] = ()  # arguments that are numbers which no axis tells
         self._axes: tuple[Axis, ...] = ()  # what tells the symbols that must be numbers
@@ -71,7 +74,7 @@ class GraphCall:
     def _known(self, given: Sequence[Any]) -> EngineCall | None:
         """What runs these arguments, where it is there."""
         call = self._calls.get(self._key(given))
-        return call if call and self._weights.same(given) and call.fits(given) else None
+        return call if call and call.weights.same(given) and call.fits(given) else None
 
     def _key(self, given: Sequence[Any]) -> tuple[int, ...]:
         numbers = [given[number] for number in self._loose]
@@ -99,24 +102,33 @@ class GraphCall:
         """An engine for these weights, at sizes among which are these: at them alone where an open
         one is refused. Raises: TilewrightError.
         """
-        held = self._weights.hold(given)
-        if self._weights.changed:
-            self._calls.clear()
-        made = graph_program(self._traced, held)
+        self._weights = self._held(given)
+        made = graph_program(self._traced, self._weights.by_place)
         try:
-            return self._compiled(made, given, len(held))
+            return self._compiled(made, given)
+        except NotForEngines:
+            raise
         except ModelError:
             if self._closed >= made.told.keys():
                 raise
-            self._closed, kept = set(made.told), self._closed
+            kept, self._closed = self._closed, set(made.told)
             self._calls.clear()
             try:
-                return self._compiled(made, given, len(held))
+                return self._compiled(made, given)
             except ModelError:
                 self._closed = kept
             raise
 
-    def _compiled(self, made: GraphProgram, given: Sequence[Any], held: int) -> EngineCall:
+    def _held(self, given: Sequence[Any]) -> HeldWeights:
+        """The weights of a call; engines with others are given up."""
+        changed = self._weights.changed(given)
+        if changed:
+            self._changes.update(changed)
+            self._calls.clear()
+        static = sorted(self._traced.static)
+        return HeldWeights.of(given, [n for n in static if self._changes[n] < _PATIENCE])
+
+    def _compiled(self, made: GraphProgram, given: Sequence[Any]) -> EngineCall:
         self._loose = tuple(made.loose)
         self._axes = tuple(axis for name, axis in made.told.items() if name in self._closed)
         key = self._key(given)
@@ -144,8 +156,9 @@ class GraphCall:
         if engine.interface.data_decides:
             raise NotForEngines("data decide the size of a result", "torch runs such graphs.")
         self._bounds[key] = bounds
-        call = self._calls[key] = EngineCall(engine, made, bounds, options.threads)
-        self._tell(GraphOutcome(self._traced, engine, None, held))
+        weights = self._weights
+        call = self._calls[key] = EngineCall(engine, made, bounds, weights, options.threads)
+        self._tell(GraphOutcome(self._traced, engine, None, len(weights.places)))
         return call
 
 

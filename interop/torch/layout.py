@@ -4,7 +4,6 @@ or with the channels last: the order of the axes in which they are contiguous.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 
@@ -32,8 +31,3 @@ def stored_order(tensor: Any) -> tuple[int, ...] | None:
         return None
     order, places = list(range(len(sizes))), iter(falling)
     return tuple(next(places) if axis in real else axis for axis in order)
-
-
-def inverse(order: Sequence[int]) -> tuple[int, ...]:
-    """The order that undoes another one."""
-    return tuple(sorted(range(len(order)), key=order.__getitem__))

@@ -4,10 +4,13 @@ in another order than their axes say are taken and given as they lie in memory.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+import torch
 
 from ...graph.importers.aten.expressions import symbol_of
 from ...graph.importers.aten.program import (
@@ -20,9 +23,10 @@ from ...graph.importers.aten.program import (
     RecordedType,
 )
 from ...graph.importers.fx.reader import FxReader, extent
+from ...graph.types import inverse
 from .equalities import solved
 from .errors import NotForEngines
-from .layout import inverse, stored_order
+from .layout import stored_order
 
 Range = tuple[int | None, int | None]
 Axis = tuple[int, int]  # which argument of a call, and which of its axes
@@ -40,8 +44,9 @@ class EngineInput:
 
 @dataclass(frozen=True, slots=True)
 class GraphResult:
-    """A result of the graph: an output of the engine, in the order of its axes in memory, or a view
-    of one; an argument as it came; or a number that sizes tell. value, view: as FX knows them.
+    """A result of the graph: an output of the engine, in the order of its axes in memory, an
+    argument as it came, or a view of one of these; or a number that sizes tell. value, view: of the
+    whole and of the view, as FX knows them.
     """
 
     output: str = ""
@@ -80,11 +85,6 @@ class TracedGraph:
     ranges: Mapping[str, Range]
     facts: tuple[Any, ...] = ()
 
-    @property
-    def placeholders(self) -> list[Any]:
-        """The nodes of its arguments."""
-        return [node for node in self.module.graph.nodes if node.op == "placeholder"]
-
 
 def graph_program(traced: TracedGraph, frozen: Mapping[int, Any]) -> GraphProgram:
     """The program of a graph. frozen: arguments that are constants from now on.
@@ -99,6 +99,8 @@ class _Making:
 
     def __init__(self, traced: TracedGraph, frozen: Mapping[int, Any]) -> None:
         self.traced, self.frozen = traced, frozen
+        nodes = (node for node in traced.module.graph.nodes if node.op == "placeholder")
+        self.arguments = {node: number for number, node in enumerate(nodes)}
         self.same = solved(traced.module)
         self.reader = FxReader(same=self.same)
         self.graph = self.reader.graph(traced.module)
@@ -115,7 +117,7 @@ class _Making:
         self.shared: set[Any] = set()  # what more than one result shows
 
     def made(self) -> GraphProgram:
-        for number, node in enumerate(self.traced.placeholders):
+        for node, number in self.arguments.items():
             self._argument(number, node)
         values = list(self.traced.module.graph.nodes)[-1].args[0]
         roots = Counter(root_of(node) for node in dict.fromkeys(values) if node is not None)
@@ -142,8 +144,6 @@ class _Making:
         return GraphProgram(program, tuple(self.taken), given, self.told, loose, same)
 
     def _argument(self, number: int, node: Any) -> None:
-        import torch
-
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt):
             text = extent(value, self.same)
@@ -178,13 +178,13 @@ class _Making:
     def _result(self, node: Any) -> GraphResult:
         if node is None:
             return GraphResult()
-        if node in self.traced.placeholders:
-            return GraphResult(argument=self.traced.placeholders.index(node))
         value = node.meta["val"]
-        if not hasattr(value, "stride"):
+        if node in self.arguments:
+            return GraphResult(argument=self.arguments[node], value=value)
+        if not isinstance(value, torch.Tensor):
             return GraphResult(number=value)
         root = root_of(node)
-        if root in self.shared and root is not node:
+        if root is not node and (root in self.shared or root in self.arguments):
             kept = self._result(root)
             return replace(kept, view=value)
         order, result = stored_order(value), self.reader.values[node]
@@ -198,15 +198,18 @@ class _Making:
 
 
 def root_of(node: Any) -> Any:
-    """The node whose elements a node shows: itself, or what it is a view of."""
-    while True:
-        schema: Any = getattr(node.target, "_schema", None)
-        if node.op != "call_function" or schema is None or not schema.returns:
+    """The node whose elements a node shows: itself, or what it is a view, or a part, of."""
+    while node.op == "call_function":
+        is_part = node.target is operator.getitem
+        maker, number = node.args if is_part else (node, 0)
+        schema: Any = getattr(maker.target, "_schema", None)
+        if schema is None or not schema.returns:
             return node
-        shown = schema.returns[0].alias_info
+        shown = schema.returns[number if len(schema.returns) > 1 else 0].alias_info
         if shown is None or shown.is_write:
             return node
-        node = node.args[0]
+        node = maker.args[0]
+    return node
 
 
 def _permuted(name: str, order: tuple[int, ...], made: str) -> ExportedNode:

@@ -150,6 +150,53 @@ def test_outputs_that_share_elements_do_so() -> None:
     assert got[1][0, 0] == 9
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda y: (y, y[1:]),
+        lambda y: (y[1:], y),
+        lambda y: (y, *y.split(2)),
+        lambda y: (*y.unbind(0), y),
+        lambda y: (y.t(), y[0], y.t()[1:]),
+        lambda y: (y, y[:1].expand(4, 4)),
+        lambda y: (y, y),
+    ],
+    ids=["and a view", "behind a view", "split", "unbound", "turned", "repeated", "twice"],
+)
+def test_results_that_are_parts_of_others_show_their_elements(
+    parts: Callable[[Any], tuple[Any, ...]],
+) -> None:
+    x = torch.randn(4, 4)
+    with torch.no_grad():
+        got, expected = compiled(lambda x: parts(x + 1))(x), parts(x + 1)
+    for mine, other in zip(got, expected, strict=True):
+        assert_equal(mine, other)
+        assert mine.stride() == other.stride()
+        assert mine.storage_offset() == other.storage_offset()
+    assert len({mine.untyped_storage().data_ptr() for mine in got}) == 1
+
+
+@pytest.mark.parametrize("begin", [0, 3])
+def test_views_of_an_input_beside_a_result(begin: int, built: list[Any]) -> None:
+    """They are not computed; an input may begin anywhere in its storage."""
+
+    def function(x: Any) -> Any:
+        return x.view(-1)[2:], x + 1, x[1:], None, 3
+
+    call, whole = compiled(function), torch.randn(20)
+    with torch.no_grad():
+        for first in (0, begin):
+            x = whole[first : first + 16].view(4, 4)
+            got, expected = call(x), function(x)
+            assert got[3:] == (None, 3)
+            for mine, other in zip(got[:3], expected[:3], strict=True):
+                assert_equal(mine, other)
+            assert [one.data_ptr() for one in got[::2][:2]] == [
+                one.data_ptr() for one in expected[::2][:2]
+            ]
+    assert [len(engine.outputs) for engine in built] == [1]
+
+
 def test_outputs_have_torchs_strides(built: list[Any]) -> None:
     def function(x: Any) -> Any:
         return (x * 2).permute(0, 3, 1, 2) + 1, x.relu()
