@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..tir.errors import TilewrightError
@@ -90,6 +91,31 @@ class UnsupportedOperator(ModelError):
         super().__init__(message, code=code, where=f"in the model:\n{lines}", hints=hints)
         self.nodes = nodes
         self.parts = parts
+
+
+def unsupported(
+    counted: str,
+    nodes: Sequence[UnsupportedNode],
+    parts: Sequence[UnsupportedPart],
+    *,
+    of: str = "",
+    code: str,
+) -> UnsupportedOperator:
+    """What of a model cannot be imported, in numbers, with what would help, each once.
+
+    counted: how many nodes that are, "2 of 5 nodes"; of: of what.
+    """
+    kinds = Counter(part.kind for part in parts)
+    told = [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items()]
+    told += [counted] if nodes else []
+    hints = (*(part.hint for part in parts), *(node.hint for node in nodes))
+    return UnsupportedOperator(
+        f"model: {', '.join(told)}{of} cannot be imported.",
+        tuple(nodes),
+        tuple(parts),
+        code=code,
+        hints=tuple(filter(None, dict.fromkeys(hints))),
+    )
 
 
 _NAMED = 3  # nodes of which all have the same reason

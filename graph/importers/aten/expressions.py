@@ -8,23 +8,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from ....tir.sizes import AnySize, greatest, least, product_of, quotient
-
-LONGEST = 4096  # characters of an expression
-_DEEPEST = 32
-
-
-class UnknownExpression(Exception):
-    """A text is no expression of sizes, or says what sizes cannot be."""
-
-
-def _power(base: AnySize, exponent: AnySize) -> AnySize:
-    if not isinstance(exponent, int) or not 0 <= exponent <= 8:
-        raise UnknownExpression(f"the power {exponent} of a size")
-    return product_of([base] * exponent)
-
-
-def _remainder(a: AnySize, b: AnySize) -> AnySize:
-    return a - quotient(a, b) * b
+from ..size_texts import UnknownSize, check_depth, known_symbol, parsed, power, remainder, unknown
 
 
 def _sum(*values: AnySize) -> AnySize:
@@ -44,10 +28,10 @@ _FUNCTIONS: Mapping[str, tuple[int | None, Callable[..., AnySize]]] = {
     "FloorDiv": (2, quotient),
     "Max": (None, greatest),
     "Min": (None, least),
-    "Mod": (2, _remainder),
+    "Mod": (2, remainder),
     "Mul": (None, _product),
-    "Pow": (2, _power),
-    "PythonMod": (2, _remainder),
+    "Pow": (2, power),
+    "PythonMod": (2, remainder),
 }
 _NUMBERS = {"One": 1, "Zero": 0, "NegativeOne": -1}
 
@@ -55,24 +39,15 @@ _NUMBERS = {"One": 1, "Zero": 0, "NegativeOne": -1}
 def size_from(text: str, symbols: Mapping[str, AnySize]) -> AnySize:
     """The size that an expression is, where its symbols are these.
 
-    Raises: UnknownExpression; SizeError where it has no normal form.
+    Raises: UnknownSize; SizeError where it has no normal form.
     """
-    return _value(_parsed(text), symbols, 0)
+    return _value(parsed(text), symbols, 0)
 
 
 def symbol_of(text: str) -> str:
-    """The symbol that a text is; "" where it is something else. Raises: UnknownExpression."""
-    tree = _parsed(text)
+    """The symbol that a text is; "" where it is something else. Raises: UnknownSize."""
+    tree = parsed(text)
     return _symbol(tree) if isinstance(tree, ast.Call) and _called(tree) == "Symbol" else ""
-
-
-def _parsed(text: str) -> ast.expr:
-    if len(text) > LONGEST:
-        raise UnknownExpression(f"an expression of {len(text)} characters")
-    try:
-        return ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise UnknownExpression(f"'{text[:80]}'") from error
 
 
 def _called(call: ast.Call) -> str:
@@ -83,12 +58,11 @@ def _symbol(call: ast.Call) -> str:
     match call.args:
         case [ast.Constant(value=str(name))] if name.isidentifier():
             return name
-    raise UnknownExpression("a symbol without a name")
+    raise UnknownSize("a symbol without a name")
 
 
 def _value(tree: ast.expr, symbols: Mapping[str, AnySize], depth: int) -> AnySize:
-    if depth > _DEEPEST:
-        raise UnknownExpression("an expression within too many others")
+    check_depth(depth)
     match tree:
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
             return number
@@ -98,20 +72,17 @@ def _value(tree: ast.expr, symbols: Mapping[str, AnySize], depth: int) -> AnySiz
             return _NUMBERS[name]
         case ast.Call():
             return _call(tree, symbols, depth)
-    raise UnknownExpression(f"'{ast.unparse(tree)[:80]}'")
+    raise unknown(tree)
 
 
 def _call(call: ast.Call, symbols: Mapping[str, AnySize], depth: int) -> AnySize:
     name = _called(call)
     if name == "Symbol":
-        symbol = _symbol(call)
-        if symbol not in symbols:
-            raise UnknownExpression(f"the symbol '{symbol}', which no input has")
-        return symbols[symbol]
+        return known_symbol(_symbol(call), symbols)
     values: Sequence[AnySize] = [_value(one, symbols, depth + 1) for one in call.args]
     if name == "Integer" and len(values) == 1:
         return values[0]
     count, function = _FUNCTIONS.get(name, (0, _sum))
     if not values or (count is not None and len(values) != count):
-        raise UnknownExpression(f"'{ast.unparse(call)[:80]}'")
+        raise unknown(call)
     return function(*values)

@@ -7,7 +7,6 @@ of a tensor that is written to is refused where somebody could see the differenc
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -17,7 +16,7 @@ import numpy as np
 from ....tir.errors import TilewrightError
 from ....tir.sizes import AnySize, SizeError, dims_in, same
 from ...assumed_sizes import telling_assumed
-from ...errors import ModelError, UnsupportedNode, UnsupportedOperator, UnsupportedPart
+from ...errors import ModelError, UnsupportedNode, UnsupportedPart, unsupported
 from ...extensions.operators import Declaration
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph
@@ -28,10 +27,11 @@ from ..onnx.graph_reader import TITLE, GraphReader
 from ..onnx.node import LostRegion, NotSupported
 from ..onnx.tensors import TensorReader
 from ..recorded_sizes import note_symbols, outside_recorded, with_recorded
+from ..size_texts import UnknownSize
 from ..symbols import Declared, Shapes, resolve, unnamed
 from ..tensor_writer import started_reader
 from .aliases import Aliases, WrittenView
-from .expressions import UnknownExpression, size_from, symbol_of
+from .expressions import size_from, symbol_of
 from .program import (
     Argument,
     ExportedGraph,
@@ -173,7 +173,7 @@ class _Importer:
                 continue
             try:
                 size = size_from(extent, self.symbols)
-            except UnknownExpression as problem:
+            except UnknownSize as problem:
                 raise ModelError(
                     f"model: axis {axis} of input '{item.name}' is computed from other sizes: "
                     f"{extent}: {problem}; expected symbols that are sizes of inputs themselves.",
@@ -202,7 +202,7 @@ class _Importer:
         for name, text in self.program.sizes.items():
             try:
                 self.values[name] = size_from(text, self.symbols)
-            except UnknownExpression as problem:
+            except UnknownSize as problem:
                 raise ModelError(
                     f"model: the size '{name}' is {problem}; expected one that the axes of inputs "
                     "tell.",
@@ -240,7 +240,7 @@ class _Importer:
             self._fail(node, str(problem), getattr(problem, "hint", ""))
         except SizeError as error:
             self._fail(node, error.message.removeprefix("sizes: ").rstrip("."))
-        except (UnsupportedType, UnknownExpression) as error:
+        except (UnsupportedType, UnknownSize) as error:
             self._fail(node, str(error))
         except LostRegion:
             self._told(node)
@@ -409,18 +409,8 @@ class _Importer:
 
     def _finished(self) -> Graph:
         if self.failures or self.parts:
-            kinds = Counter(part.kind for part in self.parts)
-            told = [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items()]
-            if self.failures:
-                told.append(f"{len(self.failures)} of {len(self.program.graph.nodes)} nodes")
-            hints = (*(node.hint for node in self.failures), *(part.hint for part in self.parts))
-            raise UnsupportedOperator(
-                f"model: {', '.join(told)} cannot be imported.",
-                tuple(self.failures),
-                tuple(self.parts),
-                code="aten-unsupported",
-                hints=tuple(filter(None, dict.fromkeys(hints))),
-            )
+            counted = f"{len(self.failures)} of {len(self.program.graph.nodes)} nodes"
+            raise unsupported(counted, self.failures, self.parts, code="aten-unsupported")
         outputs = dict[str, str]()
         for name, argument in zip(self.program.outputs, self._outputs(), strict=True):
             if not isinstance(argument, AtenValue):
@@ -439,7 +429,7 @@ class _Importer:
 def _understood(name: str, text: str) -> str:
     try:
         return symbol_of(text)
-    except UnknownExpression as problem:
+    except UnknownSize as problem:
         raise ModelError(
             f"model: a size of input '{name}' is {problem}; expected an expression of sizes.",
             code="aten-expression",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ....tir.sizes import AnySize, dims_in
 from ...assumed_sizes import telling_assumed
-from ...errors import ModelError, UnsupportedOperator
+from ...errors import ModelError, unsupported
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph
 from ...types import Shape, SymbolicSize, type_of
@@ -16,9 +15,10 @@ from ..given import given_constants
 from ..limits import ImportLimits, UnsupportedType, checked_type
 from ..onnx.graph_reader import TITLE
 from ..recorded_sizes import note_symbols, outside_recorded, with_recorded
+from ..size_texts import UnknownSize
 from ..symbols import Declared, Shapes, resolve
 from ..tensor_writer import started_reader
-from .extents import UnknownExtent, symbol_of
+from .extents import symbol_of
 from .program import Extent, JaxProgram
 from .scope import JaxprReading, Scope, count_equations, drop_unread, unknown_equations
 from .writer import Called, JaxValue
@@ -97,7 +97,7 @@ class _Importer:
             return extent
         try:
             symbol = symbol_of(extent.text)
-        except UnknownExtent:
+        except UnknownSize:
             symbol = ""
         if not symbol:
             raise ModelError(
@@ -129,18 +129,9 @@ class _Importer:
     def _finished(self, builder: GraphBuilder, made: list[JaxValue | None]) -> Graph:
         failures, parts = self.reading.failures, self.reading.parts
         if failures or parts:
-            kinds = Counter(part.kind for part in parts)
-            told = [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items()]
-            if failures:
-                told.append(f"{len(failures)} equation{'s' if len(failures) > 1 else ''}")
-            hints = (*(node.hint for node in failures), *(part.hint for part in parts))
-            raise UnsupportedOperator(
-                f"model: {', '.join(told)} of '{self.program.name}' cannot be imported.",
-                tuple(failures),
-                tuple(parts),
-                code="jax-unsupported",
-                hints=tuple(filter(None, dict.fromkeys(hints))),
-            )
+            counted = f"{len(failures)} equation{'s' if len(failures) > 1 else ''}"
+            of = f" of '{self.program.name}'"
+            raise unsupported(counted, failures, parts, of=of, code="jax-unsupported")
         pairs = zip(self.program.outputs, made, strict=True)
         outputs = {name: one.value for name, one in pairs if one is not None}
         drop_unread(builder, outputs.values())

@@ -22,8 +22,9 @@ from ..limits import ImportLimits, UnsupportedType, checked_type
 from ..onnx.graph_reader import GraphReader
 from ..onnx.node import LostRegion, NotSupported
 from ..onnx.tensors import TensorReader
+from ..size_texts import UnknownSize
 from ..tensor_writer import started_reader
-from .extents import UnknownExtent, extent_from
+from .extents import extent_from
 from .keys import physical
 from .program import (
     Atom,
@@ -75,11 +76,11 @@ class JaxprReading:
         self.failures.append(_failure(called, primitive, reason, hint))
 
     def type(self, type_: JaxType) -> TensorType:
-        """What JAX recorded of a value. Raises: UnknownExtent, SizeError."""
+        """What JAX recorded of a value. Raises: UnknownSize, SizeError."""
         return TensorType(type_.dtype, tuple(map(self.size, type_.shape)))
 
     def size(self, extent: Extent) -> AnySize:
-        """Raises: UnknownExtent, SizeError."""
+        """Raises: UnknownSize, SizeError."""
         return extent if isinstance(extent, int) else extent_from(extent.text, self.symbols)
 
     def checked(self, array: Array) -> TensorType:
@@ -237,7 +238,7 @@ class Scope:
             fail(called, item.primitive, str(problem), problem.hint)
         except SizeError as error:
             fail(called, item.primitive, error.message.removeprefix("sizes: ").rstrip("."))
-        except (UnsupportedType, UnknownExtent) as error:
+        except (UnsupportedType, UnknownSize) as error:
             fail(called, item.primitive, str(error))
         except LostRegion:
             for one in self.reader.model.failures:

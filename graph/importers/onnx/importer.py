@@ -8,7 +8,6 @@ is read from the model's folder only, and whatever is wrong is a ModelError.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -19,12 +18,7 @@ from onnx import GraphProto, ModelProto
 from ....runtime.files.regular_file import open_regular
 from ....tir.sizes import dims_in
 from ...assumed_sizes import telling_assumed
-from ...errors import (
-    ModelError,
-    ModelFileError,
-    UnsupportedOperator,
-    UnsupportedPart,
-)
+from ...errors import ModelError, ModelFileError, UnsupportedPart, unsupported
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode
 from ...ops.movement import Identity
@@ -217,13 +211,8 @@ def _finished(reader: GraphReader, values: tuple[Value, ...]) -> Graph:
     """The graph of a model whose nodes were read. Raises: UnsupportedOperator, ModelError."""
     model, builder, proto = reader.model, reader.builder, reader.proto
     if model.failures or model.parts:
-        raise UnsupportedOperator(
-            f"model: {_told(model, _count(proto))} cannot be imported.",
-            tuple(model.failures),
-            tuple(model.parts),
-            code="onnx-unsupported",
-            hints=_hints(model),
-        )
+        counted = f"{len(model.failures)} of {_count(proto)} nodes"
+        raise unsupported(counted, model.failures, model.parts, code="onnx-unsupported")
     outputs = _flat_outputs(reader, values)
     if not outputs or len(set(outputs)) != len(outputs):
         raise ModelError(
@@ -245,21 +234,6 @@ def _flat_outputs(reader: GraphReader, values: tuple[Value, ...]) -> tuple[str, 
             reader.builder.add_node(GraphNode(Identity(), (tensor,), (own,)))
             outputs.append(own)
     return tuple(outputs)
-
-
-def _told(model: ModelReading, nodes: int) -> str:
-    """What cannot be imported, in numbers."""
-    kinds = Counter(part.kind for part in model.parts)
-    parts = [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items()]
-    if model.failures:
-        parts.append(f"{len(model.failures)} of {nodes} nodes")
-    return ", ".join(parts)
-
-
-def _hints(model: ModelReading) -> tuple[str, ...]:
-    """What would help, each once."""
-    given = (*(part.hint for part in model.parts), *(node.hint for node in model.failures))
-    return tuple(filter(None, dict.fromkeys(given)))
 
 
 def _check_header(graph: GraphProto, model: ModelReading) -> None:

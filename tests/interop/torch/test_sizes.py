@@ -9,7 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
 
+import sympy  # noqa: E402
+
 from tests.interop.torch.compiled import assert_equal, compiled, network  # noqa: E402
+from tilewright.interop.torch.sizes import narrowed  # noqa: E402
 
 pytestmark = [
     pytest.mark.needs_cc,
@@ -37,7 +40,7 @@ def test_a_size_beyond_the_bounds_widens_them(built: list[Any]) -> None:
     assert [engine.interface.dims[0].high for engine in built] == [16, 1024]
 
 
-def test_a_size_that_is_a_result_and_an_argument() -> None:
+def test_a_size_that_is_a_result_and_an_argument(built: list[Any]) -> None:
     def function(x: Any, n: int) -> Any:
         return x[:n] * x.shape[0], x.shape[0] * 2, n + 1
 
@@ -48,6 +51,7 @@ def test_a_size_that_is_a_result_and_an_argument() -> None:
             got, expected = call(x, n), function(x, n)
             assert_equal(got[0], expected[0])
             assert got[1:] == expected[1:]
+    assert all(engine.interface.dims for engine in built)  # the number of rows stays open
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -138,3 +142,23 @@ def test_what_an_open_size_prevents_is_compiled_for_each(
             x = torch.randn(size, 3)
             assert_equal(call(x), function(x))
     assert [engine.inputs[0].shape for engine in built] == [(4, 3), (6, 3)]
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (lambda s, n: n < s, (4, None)),
+        (lambda s, n: s >= n, (3, None)),
+        (lambda s, n: s < n + 7, (2, 9)),
+        (lambda s, n: s <= 64, (2, 64)),
+        (lambda s, n: sympy.Ne(s, n), (2, None)),
+        (lambda s, n: s * n > 5, (2, None)),
+    ],
+)
+def test_what_torch_compares_narrows_a_range(
+    fact: Callable[[Any, Any], Any], expected: tuple[int, int | None]
+) -> None:
+    """Where a number is known, 3, with which a symbol is compared."""
+    s, n = sympy.symbols("s n", positive=True, integer=True)
+    ranges = {"s": (2, None), "n": (2, None)}
+    assert narrowed(ranges, [fact(s, n)], {"n": 3})["s"] == expected

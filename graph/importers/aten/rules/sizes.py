@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from .....tir.sizes import AnySize, greatest, least, product_of, quotient
 from ...onnx.node import NotSupported
+from ...size_texts import remainder
 from ..rule import Rule
 from ..writer import AtenValue, AtenWriter
 
@@ -31,10 +32,6 @@ def _of_sizes(function: Callable[[AnySize, AnySize], AnySize]) -> Rule:
         return function(a, b)
 
     return rule
-
-
-def _modulo(a: AnySize, b: AnySize) -> AnySize:
-    return a - quotient(a, b) * b
 
 
 def _of_numbers(function: Callable[..., float]) -> Rule:
@@ -71,7 +68,7 @@ RULES: dict[str, Rule] = {
     "_operator.eq": _nothing,
     "_operator.ne": _nothing,
     "_operator.and_": _nothing,
-    "_operator.mod": _of_sizes(_modulo),
+    "_operator.mod": _of_sizes(remainder),
     "_operator.mul": _of_sizes(operator.mul),
     "_operator.neg": _of_numbers(operator.neg),
     "_operator.pow": _of_numbers(operator.pow),

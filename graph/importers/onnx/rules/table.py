@@ -14,24 +14,14 @@ from collections.abc import Sequence
 from onnx import NodeProto
 
 from .....tir.errors import known_names
-from .....tir.siblings import siblings
+from .....tir.siblings import merged
 from ..functions import is_function
 from ..node import NoRule, NotSupported, attribute_names, schema_of
 from .of_others import check_not_ours, rule_of_others
 from .out_of_scope import OUT_OF_SCOPE
 from .rule import CONTRIBUTED, ImportRule
 
-
-def _merged() -> dict[str, ImportRule]:
-    found: dict[str, ImportRule] = {}
-    for module in siblings(__name__):
-        rules: dict[str, ImportRule] = getattr(module, "RULES", {})
-        assert found.keys().isdisjoint(rules), module.__name__
-        found |= rules
-    return found
-
-
-RULES: dict[str, ImportRule] = _merged()
+RULES: dict[str, ImportRule] = merged(__name__, "RULES")
 
 
 def rule_name(proto: NodeProto) -> str:

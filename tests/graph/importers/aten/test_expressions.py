@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.graph.importers.aten.expressions import (
-    LONGEST,
-    UnknownExpression,
-    size_from,
-    symbol_of,
-)
+from tilewright.graph.importers.aten.expressions import size_from, symbol_of
+from tilewright.graph.importers.size_texts import LONGEST, UnknownSize
 from tilewright.tir.dim import Dim
 from tilewright.tir.sizes import size_of
 
@@ -56,7 +52,7 @@ def test_expressions(text: str, size: object) -> None:
     ],
 )
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(UnknownExpression):
+    with pytest.raises(UnknownSize):
         size_from(text, {"s0": N})
 
 
