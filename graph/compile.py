@@ -33,7 +33,7 @@ from .engine_cache import (
 from .errors import ModelError
 from .extensions.entries import importer_of
 from .extensions.identity import pass_identity
-from .importers.followed import followed
+from .importers.traced_model import traced_model
 from .options import BuildOptions, Shapes, Verify, check_options, given_passes
 from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
 
@@ -103,7 +103,7 @@ def compile(
     options = BuildOptions(
         shapes, schedules, require_tuned, chosen, max_contexts, strict, verify, tolerance, constants
     )
-    model = followed(model, args, kwargs, shapes)
+    model = traced_model(model, args, kwargs, shapes)
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
     _check_memory(engine, job.target, max_bytes, max_contexts or 1)

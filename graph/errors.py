@@ -93,24 +93,20 @@ class UnsupportedOperator(ModelError):
         self.parts = parts
 
 
-def unsupported(
-    counted: str,
-    nodes: Sequence[UnsupportedNode],
-    parts: Sequence[UnsupportedPart],
-    *,
-    of: str = "",
-    code: str,
-) -> UnsupportedOperator:
-    """What of a model cannot be imported, in numbers, with what would help, each once.
-
-    counted: how many nodes that are, "2 of 5 nodes"; of: of what.
-    """
+def in_numbers(parts: Sequence[UnsupportedPart], nodes: str) -> str:
+    """How many parts of each kind cannot be imported, and how many nodes: "" for none of these."""
     kinds = Counter(part.kind for part in parts)
     told = [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items()]
-    told += [counted] if nodes else []
+    return ", ".join([*told, *([nodes] if nodes else [])])
+
+
+def unsupported(
+    what: str, nodes: Sequence[UnsupportedNode], parts: Sequence[UnsupportedPart], *, code: str
+) -> UnsupportedOperator:
+    """What of a model cannot be imported, with what would help, each once. what: in numbers."""
     hints = (*(part.hint for part in parts), *(node.hint for node in nodes))
     return UnsupportedOperator(
-        f"model: {', '.join(told)}{of} cannot be imported.",
+        f"model: {what} cannot be imported.",
         tuple(nodes),
         tuple(parts),
         code=code,

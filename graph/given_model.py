@@ -14,12 +14,12 @@ from .errors import ExtensionError, ModelError
 from .extensions.entries import importer_of, load
 from .importers.aten.importer import import_program
 from .importers.aten.program import ExportedProgram
-from .importers.followed import followed
 from .importers.jaxpr.importer import import_jaxpr
 from .importers.jaxpr.program import JaxProgram
 from .importers.onnx.importer import import_onnx
 from .importers.pt2.importer import import_pt2
 from .importers.symbols import Shapes
+from .importers.traced_model import traced_model
 from .ir.ir import Graph
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def imported_graph(
                 code="constants-graph",
             )
         return model
-    model = followed(model, None, None, None)
+    model = traced_model(model, None, None, None)
     if isinstance(model, ExportedProgram):
         return import_program(model, shapes=shapes, constants=constants)
     if isinstance(model, JaxProgram):

@@ -15,9 +15,9 @@ from ...tir.func import PrimFunc
 from ...tir.target.target import Target
 from ...tir.text.html import html_table
 from ..given_model import imported_graph
-from ..importers.followed import followed
 from ..importers.onnx.importer import Source
 from ..importers.symbols import Shapes
+from ..importers.traced_model import traced_model
 from ..ir.ir import Graph
 from ..options import check_constants, check_tolerance, given_passes
 from ..passes.passes import chosen_passes
@@ -99,7 +99,7 @@ def tasks(
     them.
     Raises: ModelError, TargetError.
     """
-    known = cast("Source | Graph", followed(model, args, None, shapes))
+    known = cast("Source | Graph", traced_model(model, args, None, shapes))
     found = model_tasks(
         known, target, shapes=shapes, constants=constants, tolerance=tolerance, passes=passes
     )

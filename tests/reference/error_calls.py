@@ -285,19 +285,18 @@ class Sources:
                 if "code" not in {one.arg for one in function.args.kwonlyargs}:
                     continue
                 names = _parameters(function)
+                taken = {*names, *(one.arg for one in function.args.kwonlyargs)}
                 for call, code in _coded_calls(function):
                     passed_on = isinstance(code, ast.Name) and code.id == "code"
                     if function.name == "__init__" or not passed_on or not call.args:
                         continue
-                    used = {
-                        node.id for node in ast.walk(call.args[0]) if isinstance(node, ast.Name)
-                    }
+                    used = _names(call.args[0])
                     part = next(name for name in reversed(names) if name in used)
                     said = call.args[0]
                     is_text = isinstance(said, ast.JoinedStr)
                     text = template(said) if is_text else f"{{{shown(said)}}}"
                     hints = _keyword(call, "hints")
-                    literal = hints if isinstance(hints, ast.Tuple) else None
+                    is_passed = hints is not None and not taken.isdisjoint(_names(hints))
                     yield (
                         (module.path, function.name),
                         Maker(
@@ -305,7 +304,7 @@ class Sources:
                             text,
                             part,
                             names.index(part),
-                            self.hints(module, literal),
+                            () if is_passed else self.hints(module, hints),
                         ),
                     )
 
@@ -330,6 +329,10 @@ class Sources:
                         annotation = kinds[code.value.id]
                         assert annotation is not None
                         yield ast.unparse(annotation), ast.unparse(call.func)
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _parameters(function: ast.FunctionDef) -> list[str]:

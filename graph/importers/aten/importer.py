@@ -16,7 +16,7 @@ import numpy as np
 from ....tir.errors import TilewrightError
 from ....tir.sizes import AnySize, SizeError, dims_in, same
 from ...assumed_sizes import telling_assumed
-from ...errors import ModelError, UnsupportedNode, UnsupportedPart, unsupported
+from ...errors import ModelError, UnsupportedNode, UnsupportedPart, in_numbers, unsupported
 from ...extensions.operators import Declaration
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph
@@ -409,8 +409,9 @@ class _Importer:
 
     def _finished(self) -> Graph:
         if self.failures or self.parts:
-            counted = f"{len(self.failures)} of {len(self.program.graph.nodes)} nodes"
-            raise unsupported(counted, self.failures, self.parts, code="aten-unsupported")
+            failed, total = len(self.failures), len(self.program.graph.nodes)
+            what = in_numbers(self.parts, f"{failed} of {total} nodes" if failed else "")
+            raise unsupported(what, self.failures, self.parts, code="aten-unsupported")
         outputs = dict[str, str]()
         for name, argument in zip(self.program.outputs, self._outputs(), strict=True):
             if not isinstance(argument, AtenValue):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ....tir.sizes import AnySize, dims_in
 from ...assumed_sizes import telling_assumed
-from ...errors import ModelError, unsupported
+from ...errors import ModelError, in_numbers, unsupported
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph
 from ...types import Shape, SymbolicSize, type_of
@@ -129,9 +129,10 @@ class _Importer:
     def _finished(self, builder: GraphBuilder, made: list[JaxValue | None]) -> Graph:
         failures, parts = self.reading.failures, self.reading.parts
         if failures or parts:
-            counted = f"{len(failures)} equation{'s' if len(failures) > 1 else ''}"
-            of = f" of '{self.program.name}'"
-            raise unsupported(counted, failures, parts, of=of, code="jax-unsupported")
+            count = len(failures)
+            told = f"{count} equation{'s' if count > 1 else ''}" if count else ""
+            what = f"{in_numbers(parts, told)} of '{self.program.name}'"
+            raise unsupported(what, failures, parts, code="jax-unsupported")
         pairs = zip(self.program.outputs, made, strict=True)
         outputs = {name: one.value for name, one in pairs if one is not None}
         drop_unread(builder, outputs.values())

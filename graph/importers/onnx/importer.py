@@ -18,7 +18,7 @@ from onnx import GraphProto, ModelProto
 from ....runtime.files.regular_file import open_regular
 from ....tir.sizes import dims_in
 from ...assumed_sizes import telling_assumed
-from ...errors import ModelError, ModelFileError, UnsupportedPart, unsupported
+from ...errors import ModelError, ModelFileError, UnsupportedPart, in_numbers, unsupported
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode
 from ...ops.movement import Identity
@@ -211,8 +211,9 @@ def _finished(reader: GraphReader, values: tuple[Value, ...]) -> Graph:
     """The graph of a model whose nodes were read. Raises: UnsupportedOperator, ModelError."""
     model, builder, proto = reader.model, reader.builder, reader.proto
     if model.failures or model.parts:
-        counted = f"{len(model.failures)} of {_count(proto)} nodes"
-        raise unsupported(counted, model.failures, model.parts, code="onnx-unsupported")
+        failed = len(model.failures)
+        what = in_numbers(model.parts, f"{failed} of {_count(proto)} nodes" if failed else "")
+        raise unsupported(what, model.failures, model.parts, code="onnx-unsupported")
     outputs = _flat_outputs(reader, values)
     if not outputs or len(set(outputs)) != len(outputs):
         raise ModelError(

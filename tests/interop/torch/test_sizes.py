@@ -162,3 +162,15 @@ def test_what_torch_compares_narrows_a_range(
     s, n = sympy.symbols("s n", positive=True, integer=True)
     ranges = {"s": (2, None), "n": (2, None)}
     assert narrowed(ranges, [fact(s, n)], {"n": 3})["s"] == expected
+
+
+def test_a_number_that_no_axis_tells_has_so_many_engines_and_no_more(built: list[Any]) -> None:
+    call = compiled(lambda x, n: x[:n] + 1, {"fallback": "refuse", "verify": "off"}, dynamic=True)
+    x = torch.randn(20, 4)
+    with torch.no_grad():
+        for n in range(2, 10):
+            assert_equal(call(x, n), x[:n] + 1)
+        with pytest.raises(ValueError, match="had 8 values"):
+            call(x, 10)
+        assert_equal(call(x, 5), x[:5] + 1)
+    assert len(built) == 8

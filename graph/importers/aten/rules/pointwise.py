@@ -9,7 +9,7 @@ from ml_dtypes import finfo
 from ....ops import angles, arithmetic, functions, hyperbolic, logic
 from ....ops.base import Operator
 from ....types import numpy_type
-from ...quadrants import angle_of
+from ...atan2 import atan2
 from ..promotion import Number, as_float
 from ..rule import Rule
 from ..writer import AtenValue, AtenWriter, Operand
@@ -279,7 +279,7 @@ def _sign(w: AtenWriter, self: AtenValue) -> AtenValue:
 
 def _atan2(w: AtenWriter, self: AtenValue, other: AtenValue) -> AtenValue:
     y, x = (_float(w, one) for one in w.promoted(self, other))
-    return angle_of(w, y, x)
+    return atan2(w, y, x)
 
 
 def _lerp(w: AtenWriter, self: AtenValue, end: AtenValue, weight: Operand) -> AtenValue:

@@ -11,8 +11,8 @@ from .....tir.dtype import dtype as as_dtype
 from ....ops import activation, angles, arithmetic, bits, functions, hyperbolic, logic
 from ....ops.base import Operator, lowest
 from ....types import numpy_type
+from ...atan2 import atan2
 from ...onnx.node import NotSupported
-from ...quadrants import angle_of
 from ..rule import Rule
 from ..writer import JaxValue, JaxWriter
 
@@ -298,7 +298,7 @@ RULES: dict[str, Rule] = {
     "asin": of_one(angles.Asin()),
     "asinh": of_one(hyperbolic.Asinh()),
     "atan": of_one(angles.Atan()),
-    "atan2": angle_of,
+    "atan2": atan2,
     "atanh": of_one(hyperbolic.Atanh()),
     "bitcast_convert_type": _bits_of,
     "cbrt": _cbrt,

@@ -12,7 +12,7 @@ from .fx.exported import as_program
 from .jaxpr.traced import traced
 
 
-def followed(
+def traced_model(
     model: object,
     args: Sequence[object] | None,
     kwargs: Mapping[str, object] | None,

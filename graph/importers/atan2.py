@@ -8,7 +8,7 @@ from ..ops import angles, arithmetic, functions, logic
 from .tensor_writer import TensorWriter, WrittenTensor
 
 
-def angle_of(w: TensorWriter, y: WrittenTensor, x: WrittenTensor) -> WrittenTensor:
+def atan2(w: TensorWriter, y: WrittenTensor, x: WrittenTensor) -> WrittenTensor:
     """The angle of the points (x, y), between -pi and pi; zeros have signs, as in C's atan2.
 
     y, x: floats of one type.
