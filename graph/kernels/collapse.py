@@ -16,9 +16,9 @@ from dataclasses import replace
 from ...tir.sizes import AnySize, is_closed, product_of
 from ..ops.arithmetic import Add
 from ..ops.base import JoinableAxes, OperatorRole, Runs
-from ..ops.convolution import Conv
+from ..ops.convolution import Convolution, IntegerConv
 from ..ops.layer_norm import LayerNormalization, RMSNormalization
-from ..ops.matmul import MatMul
+from ..ops.matmul import IntegerMatMul, MatMul
 from ..ops.reduction import Reduction
 from ..types import Shape, TensorType
 from .fused_kernel import FusedKernel, KernelOperand, KernelStep
@@ -60,7 +60,7 @@ def _as_rows(fused: FusedKernel) -> FusedKernel | None:
         return None
     op, width = first.op, 1
     match op:
-        case MatMul() if types[first.inputs[1]].rank == 2:
+        case MatMul() | IntegerMatMul() if types[first.inputs[1]].rank == 2:
             own = {first.inputs[1]: types[first.inputs[1]].shape}
         case LayerNormalization() | RMSNormalization():
             own, width = {}, len(shape) - op.axis
@@ -160,7 +160,7 @@ def as_matrix_product(fused: FusedKernel) -> FusedKernel | None:
     x [N, spatial..., C], w [1..., C, O]   ->   a [N * spatial, C], b [C, O]
     """
     first, *rest = fused.steps
-    if not isinstance(first.op, Conv):
+    if not isinstance(first.op, Convolution):
         return None
     x, w = (fused.operands[n].type for n in first.inputs[:2])
     if not _is_pointwise_conv(first.op, w):
@@ -178,7 +178,8 @@ def as_matrix_product(fused: FusedKernel) -> FusedKernel | None:
     names = {first.inputs[0]: "a", first.inputs[1]: "b"}
     named = tuple(replace(o, name=names.get(n, o.name)) for n, o in enumerate(operands))
     product = len(operands)
-    steps = [KernelStep(MatMul(), first.inputs[:2])]
+    op = IntegerMatMul() if isinstance(first.op, IntegerConv) else MatMul()
+    steps = [KernelStep(op, first.inputs[:2])]
     if len(first.inputs) == 3:
         steps.append(KernelStep(Add(), (product, first.inputs[2])))
     shift = len(steps) - 1  # what read the convolution now reads the last of these
@@ -188,7 +189,7 @@ def as_matrix_product(fused: FusedKernel) -> FusedKernel | None:
     return FusedKernel(named, tuple(steps))
 
 
-def _is_pointwise_conv(op: Conv, w: TensorType) -> bool:
+def _is_pointwise_conv(op: Convolution, w: TensorType) -> bool:
     return (
         op.layout == op.data_layout == "NHWC"
         and op.groups == 1

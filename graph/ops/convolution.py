@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,15 +45,12 @@ from .window import (
 
 
 @dataclass(frozen=True, slots=True)
-class Conv(Spatial):
-    """y[n, o, q] = sum over c, k of x[n, g*C + c, q*stride + k*dilation - pad] * w[o, c, k], plus
-    bias[o].
+class Convolution(Spatial):
+    """What convolutions of all types have in common: where the windows lie, and their sums.
 
-    Inputs: x, w and optionally bias [O]. `g` is the group of output channel o; C and O are channels
-    per group and in all. "NCHW": x is [N, groups*C, spatial...], w is [O, C, kernel...]; "NHWC": x
-    is [N, spatial..., groups*C] and w is [kernel..., C, O]. `pads` are those before each spatial
-    axis, then those after. data: the layout of x alone, where it is another one. Integers wrap
-    around.
+    "NCHW": x is [N, groups*C, spatial...], w is [O, C, kernel...]; "NHWC": x is [N, spatial...,
+    groups*C] and w is [kernel..., C, O]; C and O are channels per group and in all. `pads` are
+    those before each spatial axis, then those after.
     """
 
     strides: tuple[int, ...] = (1, 1)
@@ -60,32 +58,31 @@ class Conv(Spatial):
     dilations: tuple[int, ...] = (1, 1)
     groups: int = 1
     layout: Layout = "NCHW"
-    data: Layout | None = None
 
-    operand_names = ("x", "w", "bias")
+    operand_names: ClassVar[tuple[str, ...]] = ("x", "w", "bias")
 
     @property
     def data_layout(self) -> Layout:
         """Where the channels of x are."""
-        return self.layout if self.data is None else self.data
+        return self.layout
 
-    def channels_last(self) -> Conv:
-        return replace(self, layout="NHWC")
+    @property
+    def fill(self) -> float:
+        """What x is padded with."""
+        return 0.0
 
     def operands_last(self, rank: int) -> tuple[Permutation, ...]:
         """Weights become [kernel..., in, out]."""
         return (permutation_to_last(rank), (*range(2, rank), 1, 0))
 
-    def in_place(self) -> Conv | None:
-        return replace(self, data="NCHW") if self.groups == 1 else None
-
-    def padding(self, pads: Pads) -> Conv | None:
-        joined = pads.joined(self.pads, spatial_axes(self.data_layout, len(pads.before)))
-        return None if joined is None or pads.value != 0 else replace(self, pads=joined)
-
-    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def result_dtype(self, types: tuple[TensorType, ...]) -> str:
+        """The type of the sums. Raises: ModelError for operands of other types."""
         check_arity(self, types, 2, 3)
         check_number(self, types)
+        return types[0].dtype
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        made = self.result_dtype(types)
         x, w = types[:2]
         sizes = check_spatial(self, x, self.data_layout)
         if w.rank != x.rank:
@@ -104,7 +101,7 @@ class Conv(Spatial):
             refuse(self, f"expected a bias of shape ({outputs},), got {types[2]}", code="conv-bias")
         axes = self.axes(sizes, kernel)
         spatial = tuple(axis.windows for axis in axes)
-        return (TensorType(x.dtype, place(self.layout, x.shape[0], outputs, spatial)),)
+        return (TensorType(made, place(self.layout, x.shape[0], outputs, spatial)),)
 
     def split_weights(self, shape: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
         """Output channels, input channels per group and kernel sizes of weights of `shape`."""
@@ -134,7 +131,7 @@ class Conv(Spatial):
         if self.layout == "NHWC":
             w = np.moveaxis(w, (-1, -2), (0, 1))
         axes = self.axes(x.shape[2:], w.shape[2:])
-        taps = windows_of(x, axes, 0.0)
+        taps = windows_of(x, axes, self.fill)
         n, groups, per_group = len(axes), self.groups, w.shape[1]
         taps = taps.reshape(taps.shape[0], groups, per_group, *taps.shape[2:])
         # [N, g, C, windows, taps] -> [g, N * windows, C * taps] times [g, C * taps, O / g]
@@ -155,11 +152,12 @@ class Conv(Spatial):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, w = tensors[:2]
-        (shape,) = (type_.shape for type_ in self.infer(tuple(map(tensor_type, tensors))))
+        (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        shape = result.shape
         outputs, inputs, kernel = self.split_weights(w.shape)
         axes = self.axes(check_spatial(self, tensor_type(x), self.data_layout), kernel)
-        padded = pad_stage(x, axes, self.data_layout, 0.0, name)
-        moved = self.layout == "NHWC" and self.data == "NCHW"
+        padded = pad_stage(x, axes, self.data_layout, self.fill, name)
+        moved = self.layout == "NHWC" and self.data_layout == "NCHW"
         by_rows = moved and len(axes) > 1 and padded is not x
         if by_rows:
             padded = _by_rows(padded, name)
@@ -182,13 +180,73 @@ class Conv(Spatial):
             ]
             weight = w[(o, c, *taps) if self.layout == "NCHW" else (*taps, c, o)]
             at = place(self.data_layout, indices[0], channel, window)
-            product = padded[_swapped(at) if by_rows else at] * weight
-            return te.sum(product, axis=reduced, dtype=x.dtype) if reduced else product
+            data = padded[_swapped(at) if by_rows else at]
+            product = te.cast(data, result.dtype) * te.cast(weight, result.dtype)
+            return te.sum(product, axis=reduced, dtype=result.dtype) if reduced else product
 
         if len(tensors) == 2:
             return (te.compute(shape, element, name=name),)
         y, bias = te.compute(shape, element, name=f"{name}_conv"), tensors[2]
         return (te.compute(shape, lambda *i: y[i] + bias[i[where]], name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv(Convolution):
+    """y[n, o, q] = sum over c, k of x[n, g*C + c, q*stride + k*dilation - pad] * w[o, c, k], plus
+    bias[o].
+
+    Inputs: x, w and optionally bias [O]; `g` is the group of output channel o. Layouts and pads are
+    those of `Convolution`. data: the layout of x alone, where it is another one. Integers wrap
+    around.
+    """
+
+    data: Layout | None = None
+
+    @property
+    def data_layout(self) -> Layout:
+        """Where the channels of x are."""
+        return self.layout if self.data is None else self.data
+
+    def channels_last(self) -> Conv:
+        return replace(self, layout="NHWC")
+
+    def in_place(self) -> Conv | None:
+        return replace(self, data="NCHW") if self.groups == 1 else None
+
+    def padding(self, pads: Pads) -> Conv | None:
+        joined = pads.joined(self.pads, spatial_axes(self.data_layout, len(pads.before)))
+        return None if joined is None or pads.value != 0 else replace(self, pads=joined)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerConv(Convolution):
+    """Conv of int8 or uint8, each, in int32, which wraps around.
+
+    zero: what x is padded with, the byte that stands for 0.
+    """
+
+    zero: int = 0
+
+    operand_names: ClassVar[tuple[str, ...]] = ("x", "w")
+
+    @property
+    def fill(self) -> float:
+        """What x is padded with."""
+        return self.zero
+
+    def channels_last(self) -> IntegerConv:
+        return replace(self, layout="NHWC")
+
+    def result_dtype(self, types: tuple[TensorType, ...]) -> str:
+        check_arity(self, types, 2, 2)
+        if any(type_.dtype not in ("int8", "uint8") for type_ in types):
+            refuse(self, f"expected int8 or uint8, got {listed(types)}", code="conv-bytes")
+        return "int32"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, w = (array.astype(np.int32) for array in arrays)
+        # slots make another class of this one, which `super` would not find
+        return Convolution.reference(self, x, w)
 
 
 def _by_rows(x: Tensor, name: str) -> Tensor:

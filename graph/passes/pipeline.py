@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
 from ...tir.errors import InternalError, TilewrightError
+from ...tir.target.target import Target, covers
 from ..errors import OperatorError
 from ..extensions.identity import pass_identity
 from ..extensions.origin import is_ours
@@ -29,9 +31,12 @@ from .fast_norm_recognition import FastNormRecognition
 from .gelu_recognition import GeluRecognition
 from .head_merging import HeadMerging
 from .identity_removal import IdentityRemoval
+from .integer_products import IntegerProducts
 from .kept_axes import KeptAxes
 from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
+from .level_motion import LevelMotion
+from .levels import has_bytes
 from .mean_recognition import MeanRecognition
 from .pad_folding import PadFolding
 from .product_turning import ProductTurning
@@ -47,7 +52,8 @@ class GraphPass(Protocol):
     """A frozen value that turns a Graph into an equal one, the same object if nothing is to do.
 
     keeps_rounding: whether what it makes rounds where the operators of the model do, and sums in
-    their order; a strict build runs no other pass.
+    their order; a strict build runs no other pass. One may have `needs`, "avx512+vnni": what a
+    target must have for what it makes to be faster.
     """
 
     keeps_rounding: ClassVar[bool]
@@ -58,6 +64,10 @@ class GraphPass(Protocol):
 PIPELINE: tuple[GraphPass, ...] = (
     # first, so that the passes below see producers and consumers and no copies between them
     IdentityRemoval(),
+    # as long as levels are spelled as the model has them
+    LevelMotion(),
+    # needs weights as bytes, before they are folded to the numbers that they stand for
+    IntegerProducts(),
     # constants in full before anybody looks for them; splats stay splats
     ConstantFolding(),
     # what folding made a constant may change nothing: a mask of zeros
@@ -111,8 +121,8 @@ class PassReport:
     verdict: "unchanged"; "equal" when old and new graph agree numerically; "unchecked" when that
     was not asked for, or is too large: then `problem` says so; "undone" when they do not or the
     result is no valid graph: then `problem` says why and the old graph was kept; "left out" where a
-    strict build does without it. origin: the package that brings it, "" of ours. not_kept: why the
-    engine cache keeps no engine that it had a part in.
+    build does without it, as `problem` says. origin: the package that brings it, "" of ours.
+    not_kept: why the engine cache keeps no engine that it had a part in.
     operators: (name, count before, count after) of each operator whose count changed. seconds: the
     pass and its checks; check_seconds: of these, what comparing took.
     """
@@ -155,6 +165,8 @@ def optimise(
     most = check_limits() if limits is None else limits
     for one in passes:
         if isinstance(one, ControlFlow | RegionInputs) and not has_regions(graph):
+            continue
+        if isinstance(one, LevelMotion | IntegerProducts) and not has_bytes(graph):
             continue
         ours = is_ours(type(one))
         graph, report = _run(one, graph, most if check or not ours else None, seed)
@@ -262,10 +274,32 @@ def pass_name(one: GraphPass) -> str:
     return str(getattr(one, "__name__", type(one).__name__))
 
 
-def left_out(one: GraphPass) -> PassReport:
-    """The report of a pass that a strict build does without."""
-    problem = "it may round elsewhere than the model"
-    return _of_others(PassReport(pass_name(one), "left out", problem=problem), one)
+def run_by(
+    passes: Iterable[GraphPass], target: Target, *, strict: bool = False
+) -> tuple[GraphPass, ...]:
+    """The passes that a build runs, in order."""
+    return tuple(one for one in passes if not _why_left_out(one, target, strict))
+
+
+def left_out(
+    passes: Iterable[GraphPass], target: Target, *, strict: bool = False
+) -> tuple[PassReport, ...]:
+    """Reports of the passes that a build does without."""
+    reasons = ((one, _why_left_out(one, target, strict)) for one in passes)
+    return tuple(
+        _of_others(PassReport(pass_name(one), "left out", problem=why), one)
+        for one, why in reasons
+        if why
+    )
+
+
+def _why_left_out(one: GraphPass, target: Target, strict: bool) -> str:
+    needs = getattr(one, "needs", "")
+    if strict and not one.keeps_rounding:
+        return "it may round elsewhere than the model"
+    if needs and not covers((target.instructions,), needs):
+        return f"it pays on {needs}, and the target is '{target}'"
+    return ""
 
 
 def _compared(before: Graph, after: Graph, seed: int, limits: ReferenceWork) -> GraphDifference:

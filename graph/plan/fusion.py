@@ -30,11 +30,13 @@ from heapq import heapify, heappop, heappush
 import networkx as nx
 
 from ...tir.analysis.expr_size import MOST_HEIGHT
+from ...tir.dtype import dtype
 from ...tir.errors import InternalError
 from ..ir.ir import Graph, GraphNode
 from ..ir.views import is_view, storage
 from ..kernels.groups import FusionGroup
 from ..ops.base import InlineCost, OperatorRole
+from ..ops.functions import Cast
 from ..types import TensorType
 
 MOST_NODES = 64
@@ -121,10 +123,55 @@ class _Fuser:
         for node in self.graph.nodes:
             if not is_view(node, self.graph.types):
                 self._place(node)
+        self._store_narrow()
         groups = tuple(FusionGroup(nodes) for nodes in self.members.values())
         home = {value: group for group in groups for node in group.nodes for value in node.outputs}
         misses = [miss for (a, b), miss in self.misses.items() if home.get(a) is not home[b]]
         return Fusion(ordered(self.graph, groups), tuple(misses))
+
+    def _store_narrow(self) -> None:
+        """Let groups store bytes in place of the floats that they make of them at last, where one
+        other group alone reads these: it makes them itself.
+        """
+        homes = {m.outputs[0]: value for value, nodes in self.members.items() for m in nodes}
+        for value in list(self.members):
+            tail, readers = self._widened(value), self.consumers[value]
+            shape = self.graph.types[value].shape
+            targets = {homes.get(reader.outputs[0]) for reader in readers}
+            inline = all(
+                reader.op.role is OperatorRole.ELEMENTWISE
+                and self.graph.types[reader.outputs[0]].shape == shape
+                for reader in readers
+            )
+            target = targets.pop() if len(targets) == 1 else None
+            if not tail or target is None or value in self.stored or not inline:
+                continue
+            nodes = self._arranged([*tail, *self.members[target]])
+            if len(nodes) > self.most_nodes or self._copies(nodes) > MOST_COPIES:
+                continue
+            if self._levels(nodes) > MOST_HEIGHT or self._reads(nodes) > MOST_READS:
+                continue
+            rest = self.members.pop(value)[: -len(tail)]
+            self.members[rest[-1].outputs[0]] = rest
+            self.members[target] = nodes
+            homes |= {member.outputs[0]: target for member in tail}
+            homes |= {member.outputs[0]: rest[-1].outputs[0] for member in rest}
+
+    def _widened(self, value: str) -> tuple[GraphNode, ...]:
+        """The last nodes of a group that make a wider type of what another one of it computes, and
+        read nothing else but constants; none where there are no such.
+        """
+        nodes, types = self.members[value], self.graph.types
+        for n in range(len(nodes) - 1, 0, -1):
+            member = nodes[n]
+            computed = [v for v in member.inputs if v not in self.graph.constants]
+            plain = member.op.role is OperatorRole.ELEMENTWISE
+            if not plain or computed != [nodes[n - 1].outputs[0]]:
+                return ()
+            sizes = [dtype(types[v].dtype).bytes for v in (computed[0], member.outputs[0])]
+            if isinstance(member.op, Cast) and sizes[0] < sizes[1]:
+                return nodes[n:]
+        return ()
 
     def _place(self, node: GraphNode) -> None:
         result = node.outputs[0]
@@ -221,12 +268,16 @@ class _Fuser:
     def _merged(self, node: GraphNode, taken: Iterable[str]) -> tuple[GraphNode, ...]:
         """What the anchor reads, the anchor, then the others in the graph's order, `node` last."""
         nodes = [member for value in taken for member in self.members[value]]
+        return (*self._arranged(nodes), node)
+
+    def _arranged(self, nodes: list[GraphNode]) -> tuple[GraphNode, ...]:
+        """What the anchor reads, the anchor, then the others in the graph's order."""
         makers = {member.outputs[0]: member for member in nodes}
         first = [member for member in nodes if member.op.role is not OperatorRole.ELEMENTWISE]
         for member in first:  # grows: what feeds these
             first += [makers[v] for v in member.inputs if v in makers and makers[v] not in first]
         nodes.sort(key=lambda member: (member not in first, self.order[member.outputs[0]]))
-        return (*nodes, node)
+        return tuple(nodes)
 
     def _fits(self, node: GraphNode, taken: Iterable[str]) -> bool:
         """Whether the kernel is small enough."""

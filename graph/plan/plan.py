@@ -17,8 +17,9 @@ from ..extensions.operators import declaration_of
 from ..ir.ir import Graph
 from ..kernels.algorithms import ALGORITHMS, ROUNDING_MORE
 from ..kernels.groups import FusionGroup
+from ..passes.levels import has_bytes
 from ..passes.passes import chosen_passes
-from ..passes.pipeline import GraphPass, PassReport, left_out, optimise
+from ..passes.pipeline import GraphPass, PassReport, left_out, optimise, run_by
 from .check_functions import FunctionChecker
 from .choose import GroupDecision, KernelChoice, choose, chosen_parts, taken_apart, without
 from .flatten import FlatModel, flatten
@@ -72,10 +73,9 @@ def plan_model(
     """
     clock = Clock()
     pipeline = chosen_passes(passes)
-    kept = tuple(one for one in pipeline if one.keeps_rounding) if strict else pipeline
-    graph, reports = optimise(imported, kept, check=check)
-    if passes is not None:
-        reports += tuple(left_out(one) for one in pipeline if one not in kept)
+    graph, reports = optimise(imported, run_by(pipeline, target, strict=strict), check=check)
+    if passes is not None or has_bytes(imported):
+        reports += left_out(pipeline, target, strict=strict)
     clock.lap("passes", [("check of passes", report.check_seconds) for report in reports])
     model = flatten(graph)
     flat = model.graph

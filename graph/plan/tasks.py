@@ -21,7 +21,7 @@ from ..importers.traced_model import traced_model
 from ..ir.ir import Graph
 from ..options import check_constants, check_tolerance, given_passes
 from ..passes.passes import chosen_passes
-from ..passes.pipeline import GraphPass, optimise
+from ..passes.pipeline import GraphPass, optimise, run_by
 from .choose import choose
 from .flatten import flatten
 from .fusion import fuse
@@ -121,11 +121,12 @@ def model_tasks(
     """
     check_constants(constants)
     check_tolerance(tolerance, strict=False)
-    pipeline = chosen_passes(given_passes(passes))
+    machine = resolve_target(target)
+    pipeline = run_by(chosen_passes(given_passes(passes)), machine)
     optimised, _ = optimise(imported_graph(model, shapes, constants), pipeline, check=False)
     graph = flatten(optimised).graph
     found: dict[str, ModelTask] = {}
-    pricer = Pricer(resolve_target(target), tolerance=tolerance)
+    pricer = Pricer(machine, tolerance=tolerance)
     decisions = choose(graph, fuse(graph).groups, pricer)
     for decision in decisions:
         used = {part.kernel.key: part for one in decision.alternatives for part in one.parts}

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.graph.ops.activation import Elu, Sigmoid, Softsign
 from tilewright.graph.ops.attention import Attention
 from tilewright.graph.ops.base import Operator
-from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.convolution import Conv, IntegerConv
 from tilewright.graph.ops.data_size import DataSize, SizeWithin
 from tilewright.graph.ops.elementwise import Elementwise
 from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts, TrueWords
@@ -185,6 +185,10 @@ def _others() -> tuple[Sample, ...]:
         (LRN(3), (image,)),
         (Conv(pads=(1, 1, 1, 1)), (image, numbers(3, 4, 3, 3), numbers(3))),
         (Conv(groups=2), (image, numbers(6, 2, 3, 3))),
+        (
+            IntegerConv(pads=(1, 1, 1, 1), zero=3),
+            (numbers(1, 4, 5, 6, dtype="uint8"), numbers(3, 4, 3, 3, dtype="int8")),
+        ),
         (CumSum(1), (x,)),
         (CumProd(1, True), (x,)),
         (Gather(1), (x, np.array([2, 0]))),

@@ -356,3 +356,48 @@ def test_a_group_that_reads_the_second_output_stands_behind_the_first() -> None:
     graph = net.finish((late,))
     top, cast = fuse(graph).groups
     assert ordered(graph, (cast, top)) == (top, cast)
+
+
+def widened(net: Net, value: str, output: str = "") -> str:
+    """Numbers of 8 bits as floats again."""
+    wide = net.add(Cast("float32"), net.add(Cast("uint8"), value))
+    return net.add(
+        Mul(), wide, net.constant(net.fresh("scale"), Splat(0.5, "float32", ())), output=output
+    )
+
+
+def test_a_group_stores_bytes_where_another_one_alone_makes_floats_of_them() -> None:
+    net = Net()
+    a, b = widened(net, net.conv(net.x, "a")), widened(net, net.conv(net.x, "b"))
+    graph = net.finish((net.add(Add(), a, b, output="y"),))
+    assert titles(graph) == ["Conv+Cast", "Conv+Cast+Mul+Cast+Cast+Mul+Add"]
+    groups = fuse(graph).groups
+    assert [str(graph.types[group.outputs[0]]) for group in groups] == [
+        "uint8[1, 4, 4, 8]",
+        "float32[1, 4, 4, 8]",
+    ]
+
+
+@pytest.mark.parametrize("case", ["an output", "two readers", "a convolution", "another shape"])
+def test_a_group_stores_floats_where_others_want_them(case: str) -> None:
+    net = Net()
+    a, outputs = widened(net, net.conv(net.x, "a"), "wide"), ["y"]
+    if case == "an output":
+        outputs.append(a)
+    if case == "two readers":
+        outputs.append(net.add(Add(), net.conv(net.x, "c"), a, output="z"))
+    if case == "a convolution":
+        net.conv(a, "y")
+    elif case == "another shape":
+        net.add(Add(), net.add(Reshape((4, 4, 8)), a), net.x, output="y")
+    else:
+        net.add(Add(), a, net.conv(net.x, "b"), output="y")
+    assert "Conv+Cast+Cast+Mul" in titles(net.finish(tuple(outputs)))
+
+
+def test_a_wide_tail_that_is_all_of_a_group_stays() -> None:
+    net = Net()
+    levels = net.input("levels", TensorType("uint8", (1, 4, 4, 8)))
+    wide = net.add(Cast("float32"), levels)
+    graph = net.finish((net.add(Add(), net.conv(net.x, "b"), wide, output="y"),))
+    assert titles(graph) == ["Conv+Cast+Add"]

@@ -5,11 +5,11 @@ once.
 from __future__ import annotations
 
 from .....ops import arithmetic, movement
+from .....types import Splat
 from ...node import NodeReader
-from ..quantized_products import CONVOLUTION, quantized_convolution, scaled
+from ..quantized_products import CONVOLUTION, quantized_convolution, rounded, scaled
 from ..rule import ImportRule, Result
 from .attention import self_attention
-from .levels import levels
 from .spelling import channels_first, channels_last, number_like
 
 
@@ -42,12 +42,13 @@ def _gemm(node: NodeReader) -> Result:
     )
     product = node.spell("MatMulInteger", a, b, node.value(2), node.value(5))
     product = _biased(node, product, 6)
-    y = scaled(node, product, node.value(1), node.value(4))
+    factors = [node.value(1), node.value(4)]
     if node.real("alpha", 1.0) != 1.0:
-        y = node.emit(arithmetic.Mul(), y, number_like(node, y, node.real("alpha", 1.0)))
-    if node.has(7):
-        dtype = node.type(8).dtype if node.has(8) else node.type(0).dtype
-        y = levels(node, y, node.value(7), node.optional(8), dtype)
+        factors.append(number_like(node, factors[0], node.real("alpha", 1.0)))
+    if not node.has(7):
+        return movement.Identity(), (scaled(node, product, *factors),)
+    zero = node.optional(8) or node.table("zero", Splat(0, node.type(0).dtype, ()))
+    y = rounded(node, product, factors, node.value(7), zero)
     return movement.Identity(), (y,)
 
 
@@ -56,7 +57,6 @@ def _conv(node: NodeReader) -> Result:
     last = node.flag("channels_last")
     data = channels_first(node, node.value(0)) if last else node.value(0)
     y = quantized_convolution(node, data)
-    y = levels(node, y, node.value(6), node.value(7), node.type(7).dtype)
     return movement.Identity(), (channels_last(node, y) if last else y,)
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from tests.graph.onnx_reference import agree, model_of
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.matmul import IntegerMatMul
+from tilewright.graph.ops.convolution import Conv, IntegerConv
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
 
@@ -85,24 +84,28 @@ def test_convolutions_are_exact(dtype: str, groups: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
-def test_windows_of_bytes_are_a_matrix_where_their_zero_point_is_known(dtype: str) -> None:
-    """Where it is not, the convolution is one of int32."""
+@pytest.mark.parametrize("zeros", ["p", "q", "pq", ""])
+def test_windows_are_sums_of_bytes_whoever_knows_their_zero_points(dtype: str, zeros: str) -> None:
+    """Where a run decides what stands for 0, the weights on padding are known to count nothing."""
     inputs = {
         "x": drawn(1, dtype, 2, 3, 9, 8),
         "w": drawn(2, "int8", 5, 3, 3, 2),
-        "p": drawn(3, dtype),
-        "q": drawn(4, "int8", 5),
+        "p": drawn(3, dtype) if "p" in zeros else np.array(0, dtype),
+        "q": drawn(4, "int8", 5) if "q" in zeros else np.zeros(5, np.int8),
     }
     settings = {"pads": [1, 0, 2, 1], "strides": [2, 1], "dilations": [1, 2]}
-    found = []
-    for constants in (("w", "p", "q"), ("q",)):
+    image = inputs["x"].astype(np.int32) - inputs["p"].astype(np.int32)
+    weights = inputs["w"].astype(np.int32) - inputs["q"].astype(np.int32).reshape(5, 1, 1, 1)
+    (expected,) = Conv((2, 1), (1, 0, 2, 1), (1, 2)).reference(image, weights)
+    for constants in (("w", "p", "q"), ("q",), ()):
         model = model_of("ConvInteger", inputs, opset=10, constants=constants, **settings)
         graph = import_onnx(model)
         kinds = {type(node.op) for node in graph.nodes}
-        assert (IntegerMatMul in kinds) == ("p" in constants) != (Conv in kinds)
+        assert IntegerConv in kinds
+        assert Conv not in kinds
         feeds = {name: inputs[name] for name in graph.inputs}
-        found += evaluate(graph, feeds, dtype=None).values()
-    np.testing.assert_array_equal(*found)
+        (found,) = evaluate(graph, feeds, dtype=None).values()
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_zero_points_that_do_not_fit_are_refused(refused_node: Callable[..., str]) -> None:

@@ -1,0 +1,167 @@
+"""Sums of products of bytes less their zero points, exact in int32, as nodes of a graph.
+
+    sum (a - p) * (b - q)  =  sum a * b  -  p * sum b  -  q * sum a  +  p * q * terms
+
+So bytes are multiplied as they lie in memory: those on the left as uint8, those on the right as
+int8, the two that processors multiply. Whatever depends on constants alone is folded later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from ...tir.sizes import AnySize, closed, is_closed, product_of
+from ..ops.arithmetic import Add, Mul, Sub
+from ..ops.base import Operator
+from ..ops.convolution import Conv, IntegerConv
+from ..ops.functions import Cast
+from ..ops.matmul import IntegerMatMul, MatMul
+from ..ops.movement import Reshape
+from ..ops.reduction import ReduceSum
+from ..ops.size_values import SizeValues
+from ..types import Constant, Splat, array_of
+from .build import GraphBuilder
+
+
+class NodeWriter(Protocol):
+    """What adds nodes to a graph, and constants that they bring along."""
+
+    @property
+    def builder(self) -> GraphBuilder:
+        """The graph under construction."""
+
+    def emit(self, op: Operator, *inputs: str) -> str:
+        """Add a node; its value."""
+
+    def table(self, what: str, value: Constant) -> str:
+        """Add a constant; `what` ends its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """int8 or uint8. zero: the int32 that stands for 0, which broadcasts to them; "" for 0."""
+
+    value: str
+    zero: str = ""
+
+
+def product_of_bytes(w: NodeWriter, left: Bytes, right: Bytes) -> str:
+    """(left - p) @ (right - q): the int32 that a product of stacks of matrices sums up."""
+    types = w.builder.types
+    terms = types[left.value].shape[-1]
+    if not (_is_one_along(w, left.zero, -1) and _is_one_along(w, right.zero, -2)):
+        return w.emit(MatMul(), _centred(w, left), _centred(w, right))
+    left, right = _moved(w, left, "uint8"), _moved(w, right, "int8")
+    product = w.emit(IntegerMatMul(), left.value, right.value)
+    for zero, other, axis in ((left.zero, right.value, -2), (right.zero, left.value, -1)):
+        if zero:
+            wide = w.emit(Cast("int32"), other)
+            sums = w.emit(ReduceSum((types[other].rank + axis,), True), wide)
+            product = w.emit(Sub(), product, w.emit(Mul(), zero, sums))
+    if left.zero and right.zero:
+        both = w.emit(Mul(), left.zero, right.zero)
+        product = w.emit(Add(), product, w.emit(Mul(), both, _count(w, terms)))
+    return product
+
+
+def convolution_of_bytes(w: NodeWriter, op: Conv, data: Bytes, weights: Bytes) -> str:
+    """The int32 that a convolution of data - p with weights - q sums up; p is one number."""
+    left, right = _moved(w, data, "uint8"), _moved(w, weights, "int8")
+    types = w.builder.types
+    image, filters = types[left.value].shape, types[right.value].shape
+    if op.groups > 1 or op.layout != "NCHW" or not is_closed((*image[1:], *filters)):
+        return w.emit(op, _centred(w, data), _centred(w, weights))
+    integer = IntegerConv(op.strides, op.pads, op.dilations)
+    zero = _number(w, left.zero) if left.zero else 0
+    is_whole = False
+    if zero is not None and 0 <= zero <= 255:  # padding stands for 0: each window has all terms
+        integer, is_whole = replace(integer, zero=zero), True
+    product = w.emit(integer, left.value, right.value)
+    if left.zero:
+        sums = (
+            _sums_of_filters(w, right.value) if is_whole else _inside(w, integer, left, right.value)
+        )
+        product = w.emit(Sub(), product, w.emit(Mul(), left.zero, sums))
+    if right.zero:
+        zeros = right.zero
+        if types[zeros].rank == len(filters):  # a number for each filter: a channel of the result
+            zeros = w.emit(Reshape((*types[zeros].shape[:1], *types[zeros].shape[2:])), zeros)
+        ones = w.table("ones", Splat(1, "int8", (1, *map(closed, filters[1:]))))
+        sums = w.emit(integer, left.value, ones)
+        product = w.emit(Sub(), product, w.emit(Mul(), zeros, sums))
+        if left.zero:
+            terms = product_of(filters[1:])
+            count = _count(w, terms) if is_whole else _inside(w, integer, left, ones)
+            both = w.emit(Mul(), left.zero, zeros)
+            product = w.emit(Add(), product, w.emit(Mul(), both, count))
+    return product
+
+
+def _sums_of_filters(w: NodeWriter, weights: str) -> str:
+    """The sum of each filter, along the axis of the channels of a result."""
+    wide = w.emit(Cast("int32"), weights)
+    count, *inner = w.builder.types[wide].shape
+    sums = w.emit(ReduceSum(tuple(range(1, 1 + len(inner))), False), wide)
+    return w.emit(Reshape((count, *(1,) * (len(inner) - 1))), sums)
+
+
+def _inside(w: NodeWriter, op: IntegerConv, data: Bytes, weights: str) -> str:
+    """The sum of the weights that each window has within the data: those on padding do not count
+    where a run decides what stands for 0.
+    """
+    sizes = w.builder.types[data.value].shape[1:]
+    ones = w.table("inside", Splat(1, "uint8", (1, *map(closed, sizes))))
+    return w.emit(op, ones, weights)
+
+
+def is_zero(w: NodeWriter, value: str) -> bool:
+    """Whether a value is a constant of zeros."""
+    known = w.builder.constants.get(value)
+    return known is not None and not np.any(known.value if isinstance(known, Splat) else known)
+
+
+def _centred(w: NodeWriter, bytes_: Bytes) -> str:
+    """Bytes less their zero point, as int32."""
+    value = w.emit(Cast("int32"), bytes_.value)
+    return w.emit(Sub(), value, bytes_.zero) if bytes_.zero else value
+
+
+def _moved(w: NodeWriter, bytes_: Bytes, wanted: str) -> Bytes:
+    """Bytes and their zero point as those of the type that processors multiply."""
+    if w.builder.types[bytes_.value].dtype == wanted:
+        return bytes_
+    by = 128 if wanted == "uint8" else -128
+    step = w.table("step", Splat(by, "int32", ()))
+    value = w.emit(Cast(wanted), w.emit(Add(), w.emit(Cast("int32"), bytes_.value), step))
+    known = _number(w, bytes_.zero) if bytes_.zero else 0
+    if known is not None:
+        return Bytes(value, w.table("zero", Splat(known + by, "int32", ())) if known + by else "")
+    moved = w.emit(Add(), bytes_.zero, step)
+    return Bytes(value, "" if is_zero(w, moved) else moved)
+
+
+def _count(w: NodeWriter, size: AnySize) -> str:
+    """A size, which calls may decide, as an int32 without axes."""
+    if isinstance(size, int):
+        return w.table("terms", Splat(size, "int32", ()))
+    name = w.builder.fresh("terms")
+    w.builder.size_values(SizeValues((size,), ()), name, "int32")
+    return name
+
+
+def _is_one_along(w: NodeWriter, zero: str, axis: int) -> bool:
+    """Whether a zero point is the same for all terms of a sum, which run along an axis."""
+    if not zero:
+        return True
+    shape = w.builder.types[zero].shape
+    return len(shape) < -axis or shape[axis] == 1
+
+
+def _number(w: NodeWriter, value: str) -> int | None:
+    """The one number that a value is; None where a run decides it."""
+    known = w.builder.constants.get(value)
+    one = known is not None and w.builder.types[value].elements == 1
+    return int(array_of(known).item()) if known is not None and one else None

@@ -1,0 +1,293 @@
+"""Products of integers where a quantised model multiplies the numbers that these stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from ...tir.sizes import largest, product_of
+from ..ir.build import GraphBuilder
+from ..ir.integer_sums import Bytes, convolution_of_bytes, product_of_bytes
+from ..ir.ir import Graph, GraphNode, rebuilt
+from ..ops.activation import Relu
+from ..ops.arithmetic import Add, Div, Mul
+from ..ops.base import Operator
+from ..ops.convolution import Conv
+from ..ops.functions import Cast
+from ..ops.matmul import Gemm, MatMul
+from ..ops.movement import Reshape, Transpose
+from ..types import Array, Constant, Splat, owned
+from .dead_code import DeadCode
+from .levels import KnownLevels, LevelReader, Levels, Scales, Zeros
+
+Numbers = TypeVar("Numbers", Scales, Zeros)
+
+_MOST_TERMS = 1 << 16  # of a sum of bytes that int32 holds: 255 * 128 * 65,536 < 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerProducts:
+    """Replace a product of numbers that bytes stand for by one of the bytes, exact in int32.
+
+    (a - p) * r  times  (b - q) * s   ->   float(sum (a - p) * (b - q)) * (r * s)
+
+    MatMul, Gemm and Conv of one group; s and q are constants, one number or one for each output;
+    r is one number, or one for each row of a matrix. What nobody else reads joins: a bias of
+    integers at the scale r * s, or of floats, a Relu, and the division by the scale t of the levels
+    to which the result is rounded, as r * s / t, which is how ONNX's QLinearConv has it.
+    needs: what a target must have, since without it products of floats are faster.
+    """
+
+    keeps_rounding: ClassVar[bool] = False
+    needs: ClassVar[str] = "avx512+vnni"
+
+    def __call__(self, graph: Graph) -> Graph:
+        finder = _Finder(graph)
+        found = {one.ends[-1]: one for one in finder.products()}
+        if not found:
+            return graph
+        gone = {value for one in found.values() for value in one.ends[:-1]}
+        builder = GraphBuilder.like(graph)
+        for node in graph.nodes:
+            if node.outputs[0] in found:
+                _Writer(builder, found[node.outputs[0]]).write()
+            elif node.outputs[0] not in gone:
+                builder.add_node(node)
+        result = builder.finish(graph.outputs)
+        return DeadCode()(rebuilt(graph, result.nodes, result.constants))
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product and what joins it.
+
+    zero: that of the data where it is one number that is known. factors: what the sums are
+    multiplied with, one for each output or one; is_whole: they include the scale of the data. bias:
+    integers, one for each output; added: floats, behind the factors. ends: the values of the nodes
+    that it replaces, in order.
+    """
+
+    node: GraphNode
+    data: Levels
+    weights: KnownLevels
+    zero: int | None
+    factors: Scales
+    is_whole: bool
+    ends: tuple[str, ...]
+    bias: Zeros | None = None
+    added: Scales | None = None
+    is_relu: bool = False
+
+    @property
+    def behind(self) -> tuple[int, ...]:
+        """Axes of 1 behind that of the outputs, in what broadcasts to the result."""
+        is_conv = isinstance(self.node.op, Conv)
+        return (1,) * (self.weights.scale.ndim - 2) if is_conv else ()
+
+
+class _Finder:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.reader = LevelReader(graph)
+        self.readers: Mapping[str, list[GraphNode]] = graph.consumers
+
+    def products(self) -> Iterator[_Product]:
+        """Each product of numbers that bytes stand for."""
+        for node in self.graph.nodes:
+            if isinstance(node.op, MatMul | Gemm | Conv) and (one := self._product(node)):
+                yield self._with_readers(one)
+
+    def _product(self, node: GraphNode) -> _Product | None:
+        """What a node multiplies; None where it must multiply floats."""
+        data = self.reader.levels(node.inputs[0])
+        weights = self.reader.known_levels(node.inputs[1])
+        if data is None or weights is None or not self._is_plain(node, data, weights):
+            return None
+        axis = _output_axis(node.op, weights.scale.ndim)
+        scale, zero = _along(weights.scale, axis), _along(weights.zero, axis)
+        if scale is None or zero is None:
+            return None
+        if isinstance(node.op, Gemm):
+            scale = scale * np.float32(node.op.alpha)
+        own = self._number(data.scale)
+        scale = scale if own is None else scale * own
+        zeros = self.reader.zeros(data.zero)
+        whole = None if zeros is None or zeros.size != 1 else int(zeros.reshape(()))
+        found = _Product(node, data, weights, whole, scale, own is not None, node.outputs)
+        return self._biased(found, node.inputs[2]) if len(node.inputs) == 3 else found
+
+    def _number(self, value: str) -> np.float32 | None:
+        """The one number that a float32 is; None where it has more, or a run decides it."""
+        known = self.reader.known(value)
+        return None if known is None or known.size != 1 else np.float32(known.reshape(()))
+
+    def _is_plain(self, node: GraphNode, data: Levels, weights: KnownLevels) -> bool:
+        """Whether sums of bytes are what a node computes."""
+        types, op = self.graph.types, node.op
+        x, w = types[data.value], types[weights.value]
+        if not {x.dtype, w.dtype} <= {"int8", "uint8"}:
+            return False
+        match op:
+            case Conv(groups=1, layout="NCHW", data=None):
+                terms, is_row = product_of(w.shape[1:]), False
+            case Gemm(trans_a=False, beta=1.0) | MatMul():
+                terms, is_row = x.shape[-1], True
+            case _:
+                return False
+        if not 0 < largest(terms) < _MOST_TERMS:
+            return False
+        if data.zero and types[data.zero].is_float and self.reader.zeros(data.zero) is None:
+            return False
+        return all(
+            types[value].elements == 1 or (is_row and _is_of_rows(types[value].shape, x.rank))
+            for value in (data.scale, data.zero)
+            if value
+        )
+
+    def _biased(self, one: _Product, value: str) -> _Product | None:
+        """With a bias for each output, of integers where it has the scale of the sums; None for
+        what is no constant.
+        """
+        outputs = largest(self.graph.types[one.ends[0]].shape[-1 - len(one.behind)])
+        levels = self.reader.known_levels(value)
+        if levels is not None:
+            whole = self.reader.known(levels.value)
+            if whole is None or levels.order is not None:
+                return None
+            bias, scale = whole.reshape(-1).astype(np.int32), levels.scale.reshape(-1)
+            plain = bias.size == outputs and not levels.zero.any()
+            if plain and one.is_whole and np.all(scale == one.factors):
+                return replace(one, bias=bias)
+            numbers = (bias - levels.zero.reshape(-1)).astype(np.float32) * scale
+        else:
+            known = self.reader.known(value)
+            if known is None:
+                return None
+            numbers = known.reshape(-1).astype(np.float32)
+        fits = numbers.size in (1, outputs)
+        return replace(one, added=np.broadcast_to(numbers, (outputs,))) if fits else None
+
+    def _with_readers(self, one: _Product) -> _Product:
+        """With the nodes behind it, each the only reader of the one before."""
+        while (after := self._only_reader(one.ends[-1])) is not None:
+            joined = self._joined(one, after)
+            if joined is None:
+                break
+            one = replace(joined, ends=(*one.ends, after.outputs[0]))
+            if isinstance(after.op, Div):
+                break
+        return one
+
+    def _only_reader(self, value: str) -> GraphNode | None:
+        alone = value not in self.graph.outputs and len(self.readers[value]) == 1
+        return self.readers[value][0] if alone else None
+
+    def _joined(self, one: _Product, after: GraphNode) -> _Product | None:
+        value, types = one.ends[-1], self.graph.types
+        if types[after.outputs[0]] != types[value]:
+            return None
+        match after.op:
+            case Relu():
+                return replace(one, is_relu=True)
+            case Add() if one.bias is None and one.added is None and not one.is_relu:
+                other = after.inputs[1 - after.inputs.index(value)]
+                count = types[value].shape[-1 - len(one.behind)]
+                given, alone = types[other], (count, *one.behind)
+                is_list = given.shape[-len(alone) :] == alone and given.elements == count
+                return self._biased(one, other) if is_list else None
+            case Div() if after.inputs[0] == value and one.is_whole:
+                step = self._number(after.inputs[1])
+                if step is None or not step > 0:
+                    return None
+                added = None if one.added is None else one.added / step
+                return replace(one, factors=one.factors / step, added=added)
+        return None
+
+
+def _output_axis(op: Operator, rank: int) -> int:
+    """The axis of weights that is one of the result's."""
+    return 0 if isinstance(op, Conv) or (isinstance(op, Gemm) and op.trans_b) else rank - 1
+
+
+def _is_of_rows(shape: tuple[object, ...], rank: int) -> bool:
+    """Whether numbers of this shape are the same along the rows of matrices of so many axes."""
+    return len(shape) == rank and shape[-1] == 1
+
+
+def _along(numbers: Numbers, axis: int) -> Numbers | None:
+    """Numbers that differ along one axis alone, as a list, as one number where there is one."""
+    if numbers.size == 1:
+        return numbers.reshape(())
+    alone = all(size == 1 for n, size in enumerate(numbers.shape) if n != axis)
+    return numbers.reshape(-1) if alone else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes a product; it is what adds its nodes, too (`NodeWriter`)."""
+
+    builder: GraphBuilder
+    one: _Product
+
+    def emit(self, op: Operator, *inputs: str) -> str:
+        name = self.builder.fresh(f"{self.one.ends[-1]}.{op.title.lower()}")
+        return self.builder.add(op, *inputs, output=name, name=self.one.node.name)
+
+    def table(self, what: str, value: Constant) -> str:
+        return self.builder.constant(self.builder.fresh(f"{self.one.ends[-1]}.{what}"), value)
+
+    def write(self) -> None:
+        """The sums, what is added to them, the factors, and what follows."""
+        one = self.one
+        sums = self._sums()
+        if one.bias is not None:
+            sums = self.emit(Add(), sums, self._list("bias", one.bias))
+        steps: list[tuple[Operator, tuple[str, ...]]] = [
+            (Cast("float32"), ()),
+            (Mul(), (self._list("factor", one.factors),)),
+        ]
+        if not one.is_whole:
+            steps.append((Mul(), (one.data.scale,)))
+        if one.added is not None:
+            steps.append((Add(), (self._list("bias", one.added),)))
+        if one.is_relu:
+            steps.append((Relu(), ()))
+        *before, (op, others) = steps
+        for step, operands in before:
+            sums = self.emit(step, sums, *operands)
+        self.builder.add(op, sums, *others, output=one.ends[-1], name=one.node.name)
+
+    def _sums(self) -> str:
+        op, weights = self.one.node.op, self.one.weights
+        data = Bytes(self.one.data.value, self._data_zero())
+        value, zero = weights.value, weights.zero
+        if weights.order is not None:
+            value = self.emit(Transpose(weights.order), value)
+        if isinstance(op, Gemm) and op.trans_b:
+            value, zero = self.emit(Transpose((1, 0)), value), zero.T
+        right = Bytes(value, self.table("zero", _constant(zero)) if zero.any() else "")
+        if isinstance(op, Conv):
+            return convolution_of_bytes(self, op, data, right)
+        return product_of_bytes(self, data, right)
+
+    def _data_zero(self) -> str:
+        """The zero of the data as int32, without axes where it is one number."""
+        value, known = self.one.data.zero, self.one.zero
+        if known is not None:
+            return self.table("zero", Splat(known, "int32", ())) if known else ""
+        if self.builder.types[value].elements == 1 and self.builder.types[value].rank:
+            value = self.emit(Reshape(()), value)
+        return self.emit(Cast("int32"), value)
+
+    def _list(self, what: str, numbers: Scales | Zeros) -> str:
+        """One number for each output, or one for all."""
+        if numbers.ndim == 0 or np.all(numbers == numbers[:1]):
+            return self.table(what, Splat(numbers.reshape(-1)[0].item(), str(numbers.dtype), ()))
+        return self.table(what, _constant(numbers.reshape(-1, *self.one.behind)))
+
+
+def _constant(array: Array) -> Constant:
+    return owned(np.ascontiguousarray(array))

@@ -1,0 +1,201 @@
+"""IntegerProducts: which products become those of bytes, with what follows, and which do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.convolution import Conv, IntegerConv
+from tilewright.graph.ops.functions import Cast
+from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
+from tilewright.graph.ops.movement import Transpose
+from tilewright.graph.passes.constant_folding import ConstantFolding
+from tilewright.graph.passes.integer_products import IntegerProducts
+from tilewright.graph.passes.pipeline import GraphPass
+from tilewright.graph.reference.reference import evaluate
+from tilewright.graph.types import TensorType
+
+from .quantised import Quantised
+
+Apply = Callable[[GraphPass, Graph], Graph]
+Lines = Callable[[Graph], list[str]]
+
+
+def kinds(graph: Graph) -> set[type]:
+    return {type(node.op) for node in graph.nodes}
+
+
+def test_a_chain_has_no_float_but_in_its_epilogue(apply: Apply, lines: Lines) -> None:
+    net = Quantised()
+    _, x = net.quantised_input(5, 12)
+    w = net.real(net.bytes_of("w", "int8", 12, 6), net.number(0.01))
+    bias = net.real(net.bytes_of("b", "int32", 6), net.number(np.float32(0.03) * np.float32(0.01)))
+    y = net.add(Relu(), net.add(Add(), net.add(MatMul(), x, w), bias))
+    net.levels(y, net.number(0.5), net.number(3, "uint8"), output="y")
+    after = ConstantFolding()(apply(IntegerProducts(), net.finish(("y",))))
+    assert lines(after)[4:] == [
+        "div_1.integermatmul = IntegerMatMul(cast_1, w)",
+        "div_1.sub = Sub(div_1.integermatmul, div_1.mul)",
+        "div_1.add = Add(div_1.sub, div_1.bias)",
+        "div_1.cast_1 = Cast[to='float32'](div_1.add)",
+        "div_1.mul_1 = Mul(div_1.cast_1, splat(0.0006))",
+        "div_1 = Relu(div_1.mul_1)",
+        "round_1 = Round(div_1)",
+        "add_2 = Add(round_1, splat(3))",
+        "y = Cast[to='uint8'](add_2)",
+    ]
+
+
+@pytest.mark.parametrize("data", ["int8", "uint8"])
+@pytest.mark.parametrize("weights", ["int8", "uint8"])
+@pytest.mark.parametrize("per_output", [False, True])
+def test_bytes_with_and_without_sign(
+    apply: Apply, data: str, weights: str, per_output: bool
+) -> None:
+    net = Quantised(1)
+    _, x = net.quantised_input(3, 4, 9, dtype=data, zero=-5 if data == "int8" else 5)
+    scale = net.number(0.02)
+    zero = net.number(11, weights)
+    if per_output:
+        scale = net.array(np.linspace(0.01, 0.02, 7, dtype=np.float32))
+        zero = net.bytes_of("zeros", weights, 7)
+    w = net.real(net.bytes_of("w", weights, 9, 7), scale, zero)
+    net.add(MatMul(), x, w, output="y")
+    assert IntegerMatMul in kinds(apply(IntegerProducts(), net.finish(("y",))))
+
+
+@pytest.mark.parametrize("zero", [0, 9])
+@pytest.mark.parametrize("weights", ["int8", "uint8"])
+@pytest.mark.parametrize("known", [True, False])
+def test_convolutions_pad_with_what_stands_for_nothing(
+    apply: Apply, zero: int, weights: str, known: bool
+) -> None:
+    net = Quantised(2)
+    x = net.input("x", TensorType("float32", (2, 4, 7, 6)))
+    scale = net.number(0.03)
+    if known:
+        zero_ = net.number(zero, "uint8")
+    else:
+        zero_ = net.add(Cast("uint8"), net.input("z", TensorType("float32", ())))
+    data = net.real(net.levels(x, scale, zero_), scale, zero_)
+    scales = net.array(np.linspace(0.01, 0.02, 5, dtype=np.float32).reshape(5, 1, 1, 1))
+    zeros = net.number(0 if weights == "int8" else 120, weights)
+    w = net.real(net.bytes_of("w", weights, 5, 4, 3, 2), scales, zeros)
+    bias = net.array(np.linspace(-1, 1, 5, dtype=np.float32))
+    op = Conv((2, 1), (1, 0, 2, 1), (1, 2))
+    net.add(op, data, w, bias, output="y")
+    assert IntegerConv in kinds(apply(IntegerProducts(), net.finish(("y",))))
+
+
+def test_weights_may_be_transposed(apply: Apply) -> None:
+    net = Quantised(3)
+    _, x = net.quantised_input(4, 6)
+    scales = net.array(np.linspace(0.01, 0.02, 5, dtype=np.float32).reshape(5, 1))
+    w = net.real(net.bytes_of("w", "uint8", 5, 6), scales, net.number(128, "uint8"))
+    bias = net.array(np.linspace(-1, 1, 5, dtype=np.float32))
+    by_gemm = net.add(Gemm(alpha=0.5, trans_b=True), x, w, bias)
+    by_move = net.add(MatMul(), x, net.add(Transpose((1, 0)), w))
+    net.add(Add(), by_gemm, by_move, output="y")
+    found = kinds(apply(IntegerProducts(), net.finish(("y",))))
+    assert IntegerMatMul in found
+    assert not found & {Gemm, MatMul}
+
+
+def test_the_scale_of_the_data_may_be_made_in_a_run(apply: Apply) -> None:
+    net = Quantised(4)
+    x = net.input("x", TensorType("float32", (4, 6)))
+    scale = net.add(Mul(), net.input("s", TensorType("float32", ())), net.number(0.01))
+    rows = net.input("r", TensorType("float32", (4, 1)))
+    w = net.real(net.bytes_of("w", "int8", 6, 5), net.number(0.01))
+    for n, one in enumerate((scale, rows)):
+        data = net.real(net.add(Cast("uint8"), x), one, net.number(3, "uint8"))
+        net.add(MatMul(), data, w, output=f"y{n}")
+    assert MatMul not in kinds(apply(IntegerProducts(), net.finish(("y0", "y1"))))
+
+
+def test_what_the_sums_are_multiplied_with_is_that_of_qlinearmatmul(apply: Apply) -> None:
+    """(r * s) / t, each rounded to float32; so the levels of a result have the same bits."""
+    net = Quantised(5)
+    x = net.input("x", TensorType("uint8", (64, 33)))
+    r, s, t = (np.float32(value) for value in (0.013, 0.0071, 0.37))
+    data = net.real(x, net.number(r), net.number(130, "uint8"))
+    w = net.real(net.bytes_of("w", "int8", 33, 20), net.number(s))
+    net.levels(net.add(MatMul(), data, w), net.number(t), net.number(100, "uint8"), output="y")
+    graph = net.finish(("y",))
+    after = IntegerProducts()(graph)
+    drawn = np.random.default_rng(0).integers(0, 256, (64, 33)).astype(np.uint8)
+    found = evaluate(after, {"x": drawn}, dtype=None)["y"]
+    sums = (drawn.astype(np.int32) - 130) @ np.asarray(graph.constants["w"]).astype(np.int32)
+    levels = np.rint(sums.astype(np.float32) * (r * s / t)) + np.float32(100)
+    np.testing.assert_array_equal(found, np.clip(levels, 0, 255).astype(np.uint8))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "weights of a run",
+        "a scale for each term",
+        "too many terms",
+        "a zero between two levels",
+        "groups",
+        "levels of 32 bits",
+        "a bias of a run",
+    ],
+)
+def test_other_products_stay(case: str) -> None:
+    net = Quantised(6)
+    terms = 1 << 16 if case == "too many terms" else 6
+    levels, x = net.quantised_input(2, terms)
+    scale, zero = net.number(0.01), ""
+    w = net.bytes_of("w", "int8", terms, 5)
+    if case == "weights of a run":
+        scale = net.input("s", TensorType("float32", ()))
+    if case == "a scale for each term":
+        scale = net.array(np.linspace(0.01, 0.02, 6, dtype=np.float32).reshape(6, 1))
+    if case == "a zero between two levels":
+        data = net.add(Add(), net.add(Cast("float32"), levels), net.number(0.5))
+        x = net.add(Mul(), data, net.number(0.03))
+    if case == "levels of 32 bits":
+        x = net.real(net.add(Cast("int32"), levels), net.number(0.03))
+    if case == "groups":
+        _, x = Quantised.quantised_input(net := Quantised(7), 1, 4, 5, 5)
+        w = net.real(net.bytes_of("w", "int8", 4, 2, 3, 3), net.number(0.01))
+        net.add(Conv(groups=2), x, w, output="y")
+    elif case == "a bias of a run":
+        bias = net.input("b", TensorType("float32", (5,)))
+        net.add(Gemm(), x, net.real(w, scale), bias, output="y")
+    else:
+        net.add(MatMul(), x, net.real(w, scale, zero), output="y")
+    graph = net.finish(("y",))
+    assert IntegerProducts()(graph) is graph
+
+
+def test_what_others_read_joins_nothing(apply: Apply) -> None:
+    net = Quantised(8)
+    _, x = net.quantised_input(4, 6)
+    w = net.real(net.bytes_of("w", "int8", 6, 5), net.number(0.01))
+    product = net.add(MatMul(), x, w)
+    net.levels(product, net.number(0.5), net.number(3, "uint8"), output="y")
+    net.add(Relu(), product, output="z")
+    graph = net.finish(("y", "z"))
+    after = apply(IntegerProducts(), graph)
+    assert product in {value for node in after.nodes for value in node.outputs}
+
+
+def test_the_conv_of_bytes_is_that_of_integers() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (1, 3, 5, 4)).astype(np.uint8)
+    w = rng.integers(-128, 128, (2, 3, 3, 3)).astype(np.int8)
+    op = IntegerConv(pads=(1, 1, 1, 1), zero=9)
+    (found,) = op.reference(x, w)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=9)
+    plain = Conv().reference(padded.astype(np.int32), w.astype(np.int32))[0]
+    np.testing.assert_array_equal(found, plain)
+    last = replace(op, layout="NHWC").reference(x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0))
+    np.testing.assert_array_equal(last[0].transpose(0, 3, 1, 2), found)
