@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..isa.narrow_vectors import low_bits
 from ..text.dialect import Dialect
 from ..text.functions import HELPERS, Helper
 
@@ -15,6 +16,7 @@ _HELPERS = {
     "tw_load_first": Helper(
         "int32_t", "const void *p, size_t n", "*(int32_t *)memcpy(&(int32_t){ 0 }, p, n)"
     ),
+    **{f"tw_low_{bits}": Helper("__m128i", "__m256i v", low_bits(bits)) for bits in (8, 16)},
     "tw_to_f32": Helper(
         "float", "int32_t bits", "(union { int32_t bits; float value; }){ bits }.value"
     ),

@@ -358,7 +358,11 @@ class Vectors(Scalars):
         on = self._bits_on(load, load.mask)
         if on == (1 << load.dtype.lanes) - 1:
             return self.isa.apply("load", dtype, at)
-        return self.isa.apply(f"load_bits_masked_{load.buffer.type.bits}", dtype, at, hex(on))
+        bits = load.buffer.type.bits
+        if self.isa.has(f"load_bits_masked_{bits}", dtype):
+            return self.isa.apply(f"load_bits_masked_{bits}", dtype, at, hex(on))
+        elements = (f"({at})[{n}]" if on >> n & 1 else "0" for n in range(load.dtype.lanes))
+        return self.isa.apply(f"elements_{bits}", dtype, ", ".join(elements))
 
     def _neighbours(self, load: Load) -> str:
         """Where a load of neighbours begins."""

@@ -16,7 +16,7 @@ from functools import cache
 from ...tir.dtype import FLOAT32, FLOAT64, DType
 from ...tir.target.gpu import GPUS
 from ...tir.target.target import Target, named
-from . import byte_vectors, cuda, half_vectors, neon, x86
+from . import byte_vectors, cuda, half_vectors, narrow_vectors, neon, x86
 
 Table = Mapping[tuple[str, DType], str]
 
@@ -99,6 +99,9 @@ def _isa(name: str, features: tuple[str, ...]) -> Isa:
     if avx512:
         types |= byte_vectors.types() | half_vectors.types()
         operations |= {**byte_vectors.operations(), **half_vectors.operations()}
+    else:
+        types |= narrow_vectors.types()
+        operations |= narrow_vectors.operations()
     return Isa(
         name,
         types,

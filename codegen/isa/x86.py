@@ -42,7 +42,7 @@ def operations(features: Sequence[str], *, avx512: bool) -> dict[tuple[str, DTyp
         table |= _vector(dtype, avx512=avx512)
     for dtype in known:
         table |= _conversions(dtype, known, avx512=avx512)
-        table |= _tensor(dtype, features)
+        table |= _tensor(dtype, features, avx512=avx512)
     return table
 
 
@@ -294,19 +294,22 @@ def _words(dtype: DType) -> dict[str, str]:
 _TENSOR = {
     ("vpdpbusd", INT32): ("vnni", "{p}_dpbusd_epi32({0}, {1}, {2})"),
     ("vpdpwssd", INT32): ("vnni", "{p}_dpwssd_epi32({0}, {1}, {2})"),
+    ("vpmaddwd", INT32): ("", "{p}_add_epi32({0}, {p}_madd_epi16({1}, {2}))"),
     ("vdpbf16ps", FLOAT32): ("bf16", "{p}_dpbf16_ps({0}, (__m{w}bh)({1}), (__m{w}bh)({2}))"),
 }
 
 
-def _tensor(dtype: DType, features: Sequence[str]) -> dict[tuple[str, DType], str]:
+def _tensor(dtype: DType, features: Sequence[str], *, avx512: bool) -> dict[tuple[str, DType], str]:
     """The tensor intrinsics on accumulators of a type that the features have, and loads of some of
     the elements of their operands.
     """
     table = {
         (name, dtype): text.replace("{p}", _prefix(dtype)).replace("{w}", str(_bits(dtype)))
         for (name, element), (feature, text) in _TENSOR.items()
-        if element == dtype.scalar and feature in features
+        if element == dtype.scalar and (feature in features if feature else not avx512)
     }
+    if dtype.scalar == INT32 and not avx512:
+        table["elements_16", dtype] = f"{_prefix(dtype)}_setr_epi16({{0}})"
     if dtype.scalar == INT32 and features:
         for bits in (8, 16):  # pointer, mask of a bit per element
             mask = f"(__mmask{_bits(dtype) // bits}){{1}}"

@@ -48,32 +48,40 @@ class Bytes:
     zero: str = ""
 
 
-def product_of_bytes(w: NodeWriter, left: Bytes, right: Bytes) -> str:
-    """(left - p) @ (right - q): the int32 that a product of stacks of matrices sums up."""
+def product_of_bytes(w: NodeWriter, left: Bytes, right: Bytes, bias: str = "") -> str:
+    """(left - p) @ (right - q) + bias: the int32 that a product of stacks of matrices sums up."""
     types = w.builder.types
     terms = types[left.value].shape[-1]
     if not (_is_one_along(w, left.zero, -1) and _is_one_along(w, right.zero, -2)):
-        return w.emit(MatMul(), _centred(w, left), _centred(w, right))
+        return _plus(w, w.emit(MatMul(), _centred(w, left), _centred(w, right)), bias)
     left, right = _moved(w, left, "uint8"), _moved(w, right, "int8")
+
+    def sums(value: str, axis: int) -> str:
+        wide = w.emit(Cast("int32"), value)
+        return w.emit(ReduceSum((types[value].rank + axis,), True), wide)
+
     product = w.emit(IntegerMatMul(), left.value, right.value)
-    for zero, other, axis in ((left.zero, right.value, -2), (right.zero, left.value, -1)):
-        if zero:
-            wide = w.emit(Cast("int32"), other)
-            sums = w.emit(ReduceSum((types[other].rank + axis,), True), wide)
-            product = w.emit(Sub(), product, w.emit(Mul(), zero, sums))
+    if left.zero:
+        bias = _less(w, bias, w.emit(Mul(), left.zero, sums(right.value, -2)))
+    if right.zero:
+        product = w.emit(Sub(), product, w.emit(Mul(), right.zero, sums(left.value, -1)))
     if left.zero and right.zero:
         both = w.emit(Mul(), left.zero, right.zero)
-        product = w.emit(Add(), product, w.emit(Mul(), both, _count(w, terms)))
-    return product
+        bias = _plus(w, bias, w.emit(Mul(), both, _count(w, terms)))
+    return _plus(w, product, bias)
 
 
-def convolution_of_bytes(w: NodeWriter, op: Conv, data: Bytes, weights: Bytes) -> str:
-    """The int32 that a convolution of data - p with weights - q sums up; p is one number."""
+def convolution_of_bytes(
+    w: NodeWriter, op: Conv, data: Bytes, weights: Bytes, bias: str = ""
+) -> str:
+    """The int32 that a convolution of data - p with weights - q sums up, plus a bias, which
+    broadcasts to it; p is one number.
+    """
     left, right = _moved(w, data, "uint8"), _moved(w, weights, "int8")
     types = w.builder.types
     image, filters = types[left.value].shape, types[right.value].shape
     if op.groups > 1 or op.layout != "NCHW" or not is_closed((*image[1:], *filters)):
-        return w.emit(op, _centred(w, data), _centred(w, weights))
+        return _plus(w, w.emit(op, _centred(w, data), _centred(w, weights)), bias)
     integer = IntegerConv(op.strides, op.pads, op.dilations)
     zero = _number(w, left.zero) if left.zero else 0
     is_whole = False
@@ -84,7 +92,7 @@ def convolution_of_bytes(w: NodeWriter, op: Conv, data: Bytes, weights: Bytes) -
         sums = (
             _sums_of_filters(w, right.value) if is_whole else _inside(w, integer, left, right.value)
         )
-        product = w.emit(Sub(), product, w.emit(Mul(), left.zero, sums))
+        bias = _less(w, bias, w.emit(Mul(), left.zero, sums))
     if right.zero:
         zeros = right.zero
         if types[zeros].rank == len(filters):  # a number for each filter: a channel of the result
@@ -96,8 +104,18 @@ def convolution_of_bytes(w: NodeWriter, op: Conv, data: Bytes, weights: Bytes) -
             terms = product_of(filters[1:])
             count = _count(w, terms) if is_whole else _inside(w, integer, left, ones)
             both = w.emit(Mul(), left.zero, zeros)
-            product = w.emit(Add(), product, w.emit(Mul(), both, count))
-    return product
+            bias = _plus(w, bias, w.emit(Mul(), both, count))
+    return _plus(w, product, bias)
+
+
+def _plus(w: NodeWriter, one: str, other: str) -> str:
+    """The sum of two values, "" for none."""
+    return w.emit(Add(), one, other) if one and other else one or other
+
+
+def _less(w: NodeWriter, one: str, other: str) -> str:
+    """What is left of a value, "" for 0, without another one, which often is a constant."""
+    return w.emit(Sub(), one or w.table("nothing", Splat(0, "int32", ())), other)
 
 
 def _sums_of_filters(w: NodeWriter, weights: str) -> str:

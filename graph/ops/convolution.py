@@ -26,6 +26,7 @@ from .base import (
     shape_of,
     tensor_type,
 )
+from .matmul import NARROW_INTEGERS
 from .spatial import Pads, Spatial
 from .window import (
     Axis,
@@ -220,9 +221,9 @@ class Conv(Convolution):
 
 @dataclass(frozen=True, slots=True)
 class IntegerConv(Convolution):
-    """Conv of int8 or uint8, each, in int32, which wraps around.
+    """Conv of integers of 8 or 16 bits, each, in int32, which wraps around.
 
-    zero: what x is padded with, the byte that stands for 0.
+    zero: what x is padded with, the integer that stands for 0.
     """
 
     zero: int = 0
@@ -239,8 +240,9 @@ class IntegerConv(Convolution):
 
     def result_dtype(self, types: tuple[TensorType, ...]) -> str:
         check_arity(self, types, 2, 2)
-        if any(type_.dtype not in ("int8", "uint8") for type_ in types):
-            refuse(self, f"expected int8 or uint8, got {listed(types)}", code="conv-bytes")
+        if any(type_.dtype not in NARROW_INTEGERS for type_ in types):
+            names = ", ".join(NARROW_INTEGERS)
+            refuse(self, f"expected {names}, got {listed(types)}", code="conv-bytes")
         return "int32"
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:

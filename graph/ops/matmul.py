@@ -1,5 +1,5 @@
-"""Matrix products: MatMul over stacks of matrices; IntegerMatMul of bytes in int32; Gemm with
-scales, transposes and bias.
+"""Matrix products: MatMul over stacks of matrices; IntegerMatMul of narrow integers in int32; Gemm
+with scales, transposes and bias.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from .base import (
     tensor_type,
 )
 from .elementwise import broadcast, broadcast_read
+
+NARROW_INTEGERS = ("int8", "uint8", "int16")  # of which processors add up products in int32
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +70,16 @@ class MatMul(Operator):
 
 @dataclass(frozen=True, slots=True)
 class IntegerMatMul(Operator):
-    """MatMul of int8 or uint8, each, in int32, which wraps around."""
+    """MatMul of integers of 8 or 16 bits, each, in int32, which wraps around."""
 
     role = OperatorRole.GENERAL
     operand_names = ("a", "b")
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 2)
-        if any(type_.dtype not in ("int8", "uint8") for type_ in types):
-            refuse(self, f"expected int8 or uint8, got {listed(types)}", code="matmul-bytes")
+        if any(type_.dtype not in NARROW_INTEGERS for type_ in types):
+            names = ", ".join(NARROW_INTEGERS)
+            refuse(self, f"expected {names}, got {listed(types)}", code="matmul-bytes")
         return (TensorType("int32", _product_shape(self, types)),)
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:

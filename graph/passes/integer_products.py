@@ -42,7 +42,7 @@ class IntegerProducts:
     """
 
     keeps_rounding: ClassVar[bool] = False
-    needs: ClassVar[str] = "avx512+vnni"
+    needs: ClassVar[tuple[str, ...]] = ("avx512+vnni", "avx2")
 
     def __call__(self, graph: Graph) -> Graph:
         finder = _Finder(graph)
@@ -242,9 +242,7 @@ class _Writer:
     def write(self) -> None:
         """The sums, what is added to them, the factors, and what follows."""
         one = self.one
-        sums = self._sums()
-        if one.bias is not None:
-            sums = self.emit(Add(), sums, self._list("bias", one.bias))
+        sums = self._sums("" if one.bias is None else self._list("bias", one.bias))
         steps: list[tuple[Operator, tuple[str, ...]]] = [
             (Cast("float32"), ()),
             (Mul(), (self._list("factor", one.factors),)),
@@ -260,7 +258,7 @@ class _Writer:
             sums = self.emit(step, sums, *operands)
         self.builder.add(op, sums, *others, output=one.ends[-1], name=one.node.name)
 
-    def _sums(self) -> str:
+    def _sums(self, bias: str) -> str:
         op, weights = self.one.node.op, self.one.weights
         data = Bytes(self.one.data.value, self._data_zero())
         value, zero = weights.value, weights.zero
@@ -270,8 +268,8 @@ class _Writer:
             value, zero = self.emit(Transpose((1, 0)), value), zero.T
         right = Bytes(value, self.table("zero", _constant(zero)) if zero.any() else "")
         if isinstance(op, Conv):
-            return convolution_of_bytes(self, op, data, right)
-        return product_of_bytes(self, data, right)
+            return convolution_of_bytes(self, op, data, right, bias)
+        return product_of_bytes(self, data, right, bias)
 
     def _data_zero(self) -> str:
         """The zero of the data as int32, without axes where it is one number."""

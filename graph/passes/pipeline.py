@@ -44,6 +44,7 @@ from .region_inputs import RegionInputs
 from .reshape_motion import ReshapeMotion
 from .shared_heads import SharedHeads
 from .softmax_recognition import SoftmaxRecognition
+from .widened_products import WidenedProducts
 
 Verdict = Literal["unchanged", "equal", "unchecked", "undone", "left out"]
 
@@ -52,8 +53,8 @@ class GraphPass(Protocol):
     """A frozen value that turns a Graph into an equal one, the same object if nothing is to do.
 
     keeps_rounding: whether what it makes rounds where the operators of the model do, and sums in
-    their order; a strict build runs no other pass. One may have `needs`, "avx512+vnni": what a
-    target must have for what it makes to be faster.
+    their order; a strict build runs no other pass. One may have `needs`, ("avx512+vnni", "avx2"):
+    a target must have one of these for what it makes to be faster.
     """
 
     keeps_rounding: ClassVar[bool]
@@ -68,6 +69,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     LevelMotion(),
     # needs weights as bytes, before they are folded to the numbers that they stand for
     IntegerProducts(),
+    # bytes are multiplied as the processor does it
+    WidenedProducts(),
     # constants in full before anybody looks for them; splats stay splats
     ConstantFolding(),
     # what folding made a constant may change nothing: a mask of zeros
@@ -166,7 +169,9 @@ def optimise(
     for one in passes:
         if isinstance(one, ControlFlow | RegionInputs) and not has_regions(graph):
             continue
-        if isinstance(one, LevelMotion | IntegerProducts) and not has_bytes(graph):
+        if isinstance(one, LevelMotion | IntegerProducts | WidenedProducts) and not has_bytes(
+            graph
+        ):
             continue
         ours = is_ours(type(one))
         graph, report = _run(one, graph, most if check or not ours else None, seed)
@@ -294,11 +299,11 @@ def left_out(
 
 
 def _why_left_out(one: GraphPass, target: Target, strict: bool) -> str:
-    needs = getattr(one, "needs", "")
+    needs: tuple[str, ...] = getattr(one, "needs", ())
     if strict and not one.keeps_rounding:
         return "it may round elsewhere than the model"
-    if needs and not covers((target.instructions,), needs):
-        return f"it pays on {needs}, and the target is '{target}'"
+    if needs and not any(covers((target.instructions,), one) for one in needs):
+        return f"it pays on {' and '.join(needs)}, and the target is '{target}'"
     return ""
 
 

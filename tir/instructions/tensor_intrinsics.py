@@ -38,7 +38,7 @@ class TensorIntrinsic(Intrinsic):
 
     define: the definition for a number of lanes: operands of shape [lanes, points], then the result
     of shape [lanes]. lanes: how many one instruction may have, most first.
-    isa, feature: the instruction set and the feature of a target that has it.
+    isa, feature: the instruction set and the feature of a target that has it; "" where that is all.
     carried: the type whose bits hold the points of one lane of an operand.
     liberty: how results may differ from those of the definition, as the verb of "it ..."; empty
     where they do not.
@@ -56,8 +56,8 @@ class TensorIntrinsic(Intrinsic):
 
     @property
     def target(self) -> str:
-        """The instruction set and the feature that have it: "avx512+vnni"."""
-        return f"{self.isa}+{self.feature}"
+        """The instruction set and the feature that have it: "avx512+vnni", "avx2"."""
+        return f"{self.isa}+{self.feature}" if self.feature else self.isa
 
     @property
     def asked_for(self) -> bool:
@@ -179,6 +179,18 @@ def _declare_dot(
 VPDPBUSD = _declare_dot("vpdpbusd", ("uint8", "int8"), "int32", 4, "vnni")
 # two products of signed numbers of 16 bits, added to an int32
 VPDPWSSD = _declare_dot("vpdpwssd", ("int16", "int16"), "int32", 2, "vnni")
+# two products of signed numbers of 16 bits, added to an int32: AVX2's vpmaddwd and vpaddd
+VPMADDWD = TensorIntrinsic(
+    "vpmaddwd",
+    3,
+    partial(_as_defined, "vpmaddwd"),
+    carried=INT32,
+    define=partial(_dot, "vpmaddwd", ("int16", "int16"), "int32", 2),
+    lanes=(8, 4),
+    points=2,
+    isa="avx2",
+    feature="",
+)
 # two products of bfloat16, the second one first, added to a float32
 VDPBF16PS = _declare_dot(
     "vdpbf16ps",
@@ -190,7 +202,9 @@ VDPBF16PS = _declare_dot(
     liberty="adds the second of two products first and takes subnormal numbers as zero",
 )
 
-TENSOR_INTRINSICS = {intrinsic.name: intrinsic for intrinsic in (VPDPBUSD, VPDPWSSD, VDPBF16PS)}
+TENSOR_INTRINSICS = {
+    intrinsic.name: intrinsic for intrinsic in (VPDPBUSD, VPDPWSSD, VPMADDWD, VDPBF16PS)
+}
 
 
 def tensor_intrinsic(name: str) -> TensorIntrinsic:

@@ -152,10 +152,10 @@ class Target:
         """Whether each element of a register tile is a variable of its own, and no array."""
         return self.has_vectors or self.has_grid
 
-    @property
-    def has_narrow_vectors(self) -> bool:
-        """Whether 8 and 16 bits go in vectors beside numbers of 32 bits, masked ones too."""
-        return self.isa == "avx512"
+    def has_narrow_vectors(self, kind: DType) -> bool:
+        """Whether a type of 8 or 16 bits goes in vectors beside numbers of 32 bits."""
+        plain = (kind.is_integer and kind.bits >= 8) or kind in (FLOAT16, BFLOAT16)
+        return self.isa == "avx512" or (self.isa == "avx2" and plain)
 
     @property
     def has_long_vectors(self) -> bool:

@@ -19,12 +19,13 @@ from ....tir.visit import transform
 class SaturateCasts:
     """Clamp what is converted from a float to an integer, and give NaN the value 0.
 
-    cast(x, "int8")   ->  select(x == x, cast(min_any(max_any(x, -128.0), 127.0), "int8"), 0)
+    cast(x, "int8")   ->  cast(select(x == x, min_any(max_any(x, -128.0), 127.0), 0.0), "int8")
     cast(x, "int32")  ->  select(x == x, select(x < 2147483648.0,
                                                 cast(max_any(x, -2147483648.0), "int32"),
                                                 2147483647), 0)
 
-    The second form is for an upper end that the float type cannot hold: 2147483647 in float32. What
+    The second form is for an upper end that the float type cannot hold, 2147483647 in float32; in
+    the first one what is selected is a float, because not every target has a mask for 8 bits. What
     the bounds of x rule out is not written, so a value that is clamped already costs nothing more.
     Requires: no vectors. Ensures: a float that is converted to an integer lies in its range, and is
     not NaN, where the result is used. The passes after this one keep to it.
@@ -54,10 +55,12 @@ def _saturated(cast: Cast) -> Expr:
     exact = int(const(high, kind).value) == high
     if found.high >= high + 1 and exact:
         value = Call(MIN_ANY, (value, const(high, kind)))
+    if found.nan and exact:
+        value = Select(EQ(bound, bound), value, const(0.0, kind))
     result: Expr = Cast(value, cast.type)
     if found.high >= high + 1 and not exact:
         result = Select(LT(bound, const(high + 1, kind)), result, const(high, cast.type))
-    if found.nan:
+    if found.nan and not exact:
         result = Select(EQ(bound, bound), result, const(0, cast.type))
     return result if bound is cast.value else Let(bound, cast.value, result)
 

@@ -130,13 +130,13 @@ class _Rewriter:
 
     def _tail(self, loop: For, start: int, lanes: int, ranges: Ranges, held: bool) -> Stmt:
         """The iterations from `start`, fewer than a vector has lanes: masked, or one after the
-        other where the instruction set has no masks for memory. Raises: NotVectorizable.
+        other where the instruction set has no masks for such memory. Raises: NotVectorizable.
         """
         count = loop.extent - start
         try:
             return self._body(loop, index(start), lanes, ranges, count)
         except NotVectorizable:
-            if held or not start or self.isa.masks is None:
+            if held or not start:
                 raise
         var = Var(loop.var.name)
         body = substitute(fresh_copy(loop.body), {loop.var: add(index(start), var)})

@@ -20,8 +20,8 @@ def vector_lanes(block: Block, target: CpuTarget) -> int:
     if is_reduction(block) and any(map(_is_narrow, stored)):
         return 1  # registers that sum up, and are joined, hold neither bytes nor truth values
     types = stored | {load.buffer.type for load in loads(block.body) if load not in inside}
-    if target.has_narrow_vectors:
-        types = {INT32 if _is_narrow(kind) else kind for kind in types}
+    narrow = {kind for kind in types if _is_narrow(kind) and target.has_narrow_vectors(kind)}
+    types = {INT32 if kind in narrow else kind for kind in types}
     wide = all(kind.is_float or (kind.is_integer and kind.bits >= 32) for kind in types)
     floats = {kind.bits for kind in types if kind.is_float}
     return min(target.lanes(kind) for kind in types) if wide and len(floats) <= 1 else 1

@@ -45,7 +45,7 @@ def _matmul_integer(node: NodeReader) -> Result:
         left = node.emit(Reshape((1, *a.shape)), left)
     if b.rank == 1:
         right = node.emit(Reshape((*b.shape, 1)), right)
-    product = product_of_bytes(node, *map(Bytes, (left, right), zeros))
+    product = product_of_bytes(node, Bytes(left, zeros[0]), Bytes(right, zeros[1]))
     made = node.builder.types[product].shape
     if min(a.rank, b.rank) > 1:
         return Identity(), (product,)

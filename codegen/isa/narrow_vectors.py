@@ -1,0 +1,103 @@
+"""Vectors of 8 and 16 bits of AVX2, with as many lanes as its vectors of 32 bits have: what is
+loaded, widened, narrowed, computed and stored beside these. Their lanes are the first ones of an
+`__m128i`.
+
+There are no masks for them, neither of instructions nor of vectors of so few bits: what would need
+one runs lane after lane. float16 has instructions that convert it (F16C); bfloat16 is arithmetic
+on 32 bits, as it is of scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...tir.dtype import BFLOAT16, FLOAT16, FLOAT32, INT32, DType, dtype
+
+LANES = 8
+TYPE = "__m128i"
+INTEGERS = tuple(map(dtype, ("int8", "uint8", "int16", "uint16")))
+KINDS = (*INTEGERS, FLOAT16, BFLOAT16)
+
+# {b} is 8 or 16; {c} is char or short; {u} is i or u; {n} ends the name of a load or a store
+_MOVES = {
+    "zero": "_mm_setzero_si128()",
+    "broadcast": "_mm_set1_epi{b}(({c})({0}))",
+    "load": "_mm_load{n}((const __m128i *)({0}))",
+    "store": "_mm_store{n}((__m128i *)({0}), {1})",  # pointer, value
+}
+_ARITHMETIC = {
+    "add": "_mm_add_epi{b}({0}, {1})",
+    "sub": "_mm_sub_epi{b}({0}, {1})",
+    "min": "_mm_min_ep{u}{b}({0}, {1})",
+    "max": "_mm_max_ep{u}{b}({0}, {1})",
+    "and": "_mm_and_si128({0}, {1})",
+    "or": "_mm_or_si128({0}, {1})",
+    "xor": "_mm_xor_si128({0}, {1})",
+}
+# the low bits of the four numbers of each half, together at its front
+_LOW = {
+    8: "_mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1)",
+    16: "_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1)",
+}
+# both halves, with what is at their front side by side
+_JOINED = {
+    8: "_mm256_permutevar8x32_epi32({}, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))",
+    16: "_mm256_permute4x64_epi64({}, 8)",
+}
+
+
+def types() -> dict[DType, str]:
+    """The C type of each vector."""
+    return {kind.with_lanes(LANES): TYPE for kind in KINDS}
+
+
+def operations() -> Mapping[tuple[str, DType], str]:
+    """The C expression of each operation; that of a conversion stands with the type converted."""
+    table: dict[tuple[str, DType], str] = {}
+    for kind in types():
+        texts = _MOVES | (_ARITHMETIC if kind.is_integer else {})
+        table |= {(name, kind): _written(text, kind) for name, text in texts.items()}
+        like = [k for k in KINDS if k.bits == kind.bits and k != kind.scalar]
+        table |= {(f"reinterpret_{other}", kind): "{0}" for other in like}
+        table |= _conversions(kind)
+    return table
+
+
+def low_bits(bits: int) -> str:
+    """The C expression of the low bits of each of eight numbers `v` of 32, as such a vector."""
+    gathered = f"_mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256({_LOW[bits]}))"
+    return f"_mm256_castsi256_si128({_JOINED[bits].format(gathered)})"
+
+
+def _written(text: str, kind: DType) -> str:
+    words = {
+        "{b}": str(kind.bits),
+        "{c}": "char" if kind.bits == 8 else "short",
+        "{u}": "u" if str(kind.scalar).startswith("u") else "i",
+        "{n}": "l_epi64" if kind.bits == 8 else "u_si128",
+    }
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text
+
+
+def _conversions(kind: DType) -> dict[tuple[str, DType], str]:
+    """Between such a vector and those of 32 bits."""
+    numbers, floats = INT32.with_lanes(LANES), FLOAT32.with_lanes(LANES)
+    if kind.scalar == FLOAT16:
+        return {
+            (f"cast_{FLOAT32}", kind): "_mm256_cvtph_ps({0})",
+            (f"cast_{FLOAT16}", floats): "_mm256_cvtps_ph({0}, 0)",
+        }
+    if not kind.is_integer:
+        return {}
+    sign = "u" if str(kind.scalar).startswith("u") else "i"
+    whole = f"_mm256_cvtep{sign}{kind.bits}_epi32({{0}})"
+    others = [k for k in INTEGERS if k.bits == kind.bits and k != kind.scalar]
+    return {
+        (f"cast_{INT32}", kind): whole,
+        (f"cast_{FLOAT32}", kind): f"_mm256_cvtepi32_ps({whole})",
+        (f"cast_{kind.scalar}", numbers): f"tw_low_{kind.bits}({{0}})",
+        (f"cast_{kind.scalar}", floats): f"tw_low_{kind.bits}(_mm256_cvttps_epi32({{0}}))",
+        **{(f"cast_{other}", kind): "{0}" for other in others},
+    }
