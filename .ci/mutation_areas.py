@@ -107,6 +107,7 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/passes/heads.py": ("attention_recognition",),
     "graph/passes/identity_removal.py": ("simple_passes",),
     "graph/passes/invariant_hoisting.py": ("control_flow",),
+    "graph/passes/levels.py": ("integer_products", "level_motion"),
     "graph/passes/loop_unrolling.py": ("control_flow",),
     "graph/passes/norms.py": ("layer_norm_recognition", "fast_norm_recognition"),
     "graph/passes/region_inputs.py": ("control_flow",),

@@ -38,12 +38,14 @@ from tilewright.runtime.measure.rounds import Gate, interleave
 from . import report
 from .export import Exported
 from .model_families import export
+from .rounds import paired_rounds
 from .subjects.exported import one_of
 from .subjects.families import FAMILIES
 
 NAMES = tuple(name for name in FAMILIES if name not in ("segformer", "detr", "unet", "wav2vec2"))
 OURS = "torch.compile"  # with our backend
 PATIENCE = 20.0  # seconds a measurement waits for a machine that is shared
+RUN = 0.02  # seconds of calls of one system in a turn: the first of them finds cold caches
 LAYERS = 20  # of the network whose calls are timed: 40 weights
 Call = Callable[[], object]
 
@@ -161,8 +163,7 @@ def measure(name: str, threads: Sequence[int], rounds: int, folder: Path) -> Row
 
 def _time(row: Row, calls: Mapping[str, Call], threads: int, rounds: int) -> None:
     if rounds:
-        many = {system: calibrate(call) for system, call in calls.items()}
-        found = interleave(calls, many, rounds, Gate.of(threads, PATIENCE))
+        _, found = paired_rounds(calls, 0.0, threads, rounds, part=RUN)
         row.milliseconds[threads] = found.timing(OURS).median * 1e3
         others = (system for system in calls if system != OURS)
         row.over_ours[threads] = {one: found.ratio(one, OURS).median for one in others}

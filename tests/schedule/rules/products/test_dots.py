@@ -25,6 +25,7 @@ pytestmark = pytest.mark.sampled(5)
 
 VNNI = Target.parse("c:avx512+vnni")
 BF16 = Target.parse("c:avx512+bf16")
+AVX2 = Target.parse("c:avx2")
 WORDS = ("int16", "int16", "int32")
 BYTES, HALVES = ("uint8", "int8", "int32"), ("bfloat16", "bfloat16", "float32")
 ALLOWED = ("vdpbf16ps",)
@@ -90,6 +91,9 @@ EDGES = {
     "a 3x3 convolution of stride 2": (convolution(7, 4, 16, 3, 2), VNNI),
     "pairs of integers": (product(5, 33, 10, WORDS), VNNI),
     "half a pair of integers": (product(5, 18, 11, WORDS), VNNI),
+    "pairs of integers on AVX2": (product(5, 33, 10, WORDS), AVX2),
+    "half a pair of integers on AVX2": (product(7, 18, 11, WORDS), AVX2),
+    "weights of each call on AVX2": (product(33, 20, 9, WORDS, constant=False), AVX2),
     "pairs": (product(5, 33, 10, HALVES), BF16),
     "half a pair": (product(5, 18, 11, HALVES), BF16),
     "a sum of pairs in parts": (product(2, 17, 1100, HALVES), BF16),
@@ -126,7 +130,7 @@ def test_a_kernel_is_that_of_its_definition(name: str) -> None:
         np.testing.assert_array_equal(
             result, expected(*(v for key, v in arrays.items() if key not in bound))
         )
-    assert any(unit in kernel.source for unit in ("dpbusd", "dpwssd", "dpbf16"))
+    assert any(unit in kernel.source for unit in ("dpbusd", "dpwssd", "dpbf16", "madd_epi16"))
 
 
 def _array(rng: np.random.Generator, kind: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
