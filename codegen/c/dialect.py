@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..isa.narrow_vectors import low_bits
 from ..text.dialect import Dialect
 from ..text.functions import HELPERS, Helper
 
@@ -16,7 +15,17 @@ _HELPERS = {
     "tw_load_first": Helper(
         "int32_t", "const void *p, size_t n", "*(int32_t *)memcpy(&(int32_t){ 0 }, p, n)"
     ),
-    **{f"tw_low_{bits}": Helper("__m128i", "__m256i v", low_bits(bits)) for bits in (8, 16)},
+    # AVX2: the low 16 or 8 bits of eight numbers of 32 bits, side by side
+    "tw_low_16": Helper("__m128i", "__m256i v", "tw_join_16(tw_only(v, 65535))"),
+    "tw_low_8": Helper("__m128i", "__m256i v", "tw_join_8(tw_join_16(tw_only(v, 255)))"),
+    "tw_only": Helper(
+        "__m256i", "__m256i v, int bits", "_mm256_and_si256(v, _mm256_set1_epi32(bits))"
+    ),
+    "tw_join_16": Helper(
+        "__m128i", "__m256i v", "_mm_packus_epi32(_mm256_castsi256_si128(v), tw_upper(v))"
+    ),
+    "tw_join_8": Helper("__m128i", "__m128i v", "_mm_packus_epi16(v, v)"),
+    "tw_upper": Helper("__m128i", "__m256i v", "_mm256_extracti128_si256(v, 1)"),
     "tw_to_f32": Helper(
         "float", "int32_t bits", "(union { int32_t bits; float value; }){ bits }.value"
     ),

@@ -34,16 +34,6 @@ _ARITHMETIC = {
     "or": "_mm_or_si128({0}, {1})",
     "xor": "_mm_xor_si128({0}, {1})",
 }
-# the low bits of the four numbers of each half, together at its front
-_LOW = {
-    8: "_mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1)",
-    16: "_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1)",
-}
-# both halves, with what is at their front side by side
-_JOINED = {
-    8: "_mm256_permutevar8x32_epi32({}, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))",
-    16: "_mm256_permute4x64_epi64({}, 8)",
-}
 
 
 def types() -> dict[DType, str]:
@@ -61,12 +51,6 @@ def operations() -> Mapping[tuple[str, DType], str]:
         table |= {(f"reinterpret_{other}", kind): "{0}" for other in like}
         table |= _conversions(kind)
     return table
-
-
-def low_bits(bits: int) -> str:
-    """The C expression of the low bits of each of eight numbers `v` of 32, as such a vector."""
-    gathered = f"_mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256({_LOW[bits]}))"
-    return f"_mm256_castsi256_si128({_JOINED[bits].format(gathered)})"
 
 
 def _written(text: str, kind: DType) -> str:

@@ -26,7 +26,7 @@ from ..types import Constant, Splat, array_of
 from .build import GraphBuilder
 
 
-class NodeWriter(Protocol):
+class SumWriter(Protocol):
     """What adds nodes to a graph, and constants that they bring along."""
 
     @property
@@ -48,7 +48,7 @@ class Bytes:
     zero: str = ""
 
 
-def product_of_bytes(w: NodeWriter, left: Bytes, right: Bytes, bias: str = "") -> str:
+def product_of_bytes(w: SumWriter, left: Bytes, right: Bytes, bias: str = "") -> str:
     """(left - p) @ (right - q) + bias: the int32 that a product of stacks of matrices sums up."""
     types = w.builder.types
     terms = types[left.value].shape[-1]
@@ -72,7 +72,7 @@ def product_of_bytes(w: NodeWriter, left: Bytes, right: Bytes, bias: str = "") -
 
 
 def convolution_of_bytes(
-    w: NodeWriter, op: Conv, data: Bytes, weights: Bytes, bias: str = ""
+    w: SumWriter, op: Conv, data: Bytes, weights: Bytes, bias: str = ""
 ) -> str:
     """The int32 that a convolution of data - p with weights - q sums up, plus a bias, which
     broadcasts to it; p is one number.
@@ -108,17 +108,17 @@ def convolution_of_bytes(
     return _plus(w, product, bias)
 
 
-def _plus(w: NodeWriter, one: str, other: str) -> str:
+def _plus(w: SumWriter, one: str, other: str) -> str:
     """The sum of two values, "" for none."""
     return w.emit(Add(), one, other) if one and other else one or other
 
 
-def _less(w: NodeWriter, one: str, other: str) -> str:
+def _less(w: SumWriter, one: str, other: str) -> str:
     """What is left of a value, "" for 0, without another one, which often is a constant."""
     return w.emit(Sub(), one or w.table("nothing", Splat(0, "int32", ())), other)
 
 
-def _sums_of_filters(w: NodeWriter, weights: str) -> str:
+def _sums_of_filters(w: SumWriter, weights: str) -> str:
     """The sum of each filter, along the axis of the channels of a result."""
     wide = w.emit(Cast("int32"), weights)
     count, *inner = w.builder.types[wide].shape
@@ -126,7 +126,7 @@ def _sums_of_filters(w: NodeWriter, weights: str) -> str:
     return w.emit(Reshape((count, *(1,) * (len(inner) - 1))), sums)
 
 
-def _inside(w: NodeWriter, op: IntegerConv, data: Bytes, weights: str) -> str:
+def _inside(w: SumWriter, op: IntegerConv, data: Bytes, weights: str) -> str:
     """The sum of the weights that each window has within the data: those on padding do not count
     where a run decides what stands for 0.
     """
@@ -135,19 +135,19 @@ def _inside(w: NodeWriter, op: IntegerConv, data: Bytes, weights: str) -> str:
     return w.emit(op, ones, weights)
 
 
-def is_zero(w: NodeWriter, value: str) -> bool:
+def is_zero(w: SumWriter, value: str) -> bool:
     """Whether a value is a constant of zeros."""
     known = w.builder.constants.get(value)
     return known is not None and not np.any(known.value if isinstance(known, Splat) else known)
 
 
-def _centred(w: NodeWriter, bytes_: Bytes) -> str:
+def _centred(w: SumWriter, bytes_: Bytes) -> str:
     """Bytes less their zero point, as int32."""
     value = w.emit(Cast("int32"), bytes_.value)
     return w.emit(Sub(), value, bytes_.zero) if bytes_.zero else value
 
 
-def _moved(w: NodeWriter, bytes_: Bytes, wanted: str) -> Bytes:
+def _moved(w: SumWriter, bytes_: Bytes, wanted: str) -> Bytes:
     """Bytes and their zero point as those of the type that processors multiply."""
     if w.builder.types[bytes_.value].dtype == wanted:
         return bytes_
@@ -161,7 +161,7 @@ def _moved(w: NodeWriter, bytes_: Bytes, wanted: str) -> Bytes:
     return Bytes(value, "" if is_zero(w, moved) else moved)
 
 
-def _count(w: NodeWriter, size: AnySize) -> str:
+def _count(w: SumWriter, size: AnySize) -> str:
     """A size, which calls may decide, as an int32 without axes."""
     if isinstance(size, int):
         return w.table("terms", Splat(size, "int32", ()))
@@ -170,7 +170,7 @@ def _count(w: NodeWriter, size: AnySize) -> str:
     return name
 
 
-def _is_one_along(w: NodeWriter, zero: str, axis: int) -> bool:
+def _is_one_along(w: SumWriter, zero: str, axis: int) -> bool:
     """Whether a zero point is the same for all terms of a sum, which run along an axis."""
     if not zero:
         return True
@@ -178,7 +178,7 @@ def _is_one_along(w: NodeWriter, zero: str, axis: int) -> bool:
     return len(shape) < -axis or shape[axis] == 1
 
 
-def _number(w: NodeWriter, value: str) -> int | None:
+def _number(w: SumWriter, value: str) -> int | None:
     """The one number that a value is; None where a run decides it."""
     known = w.builder.constants.get(value)
     one = known is not None and w.builder.types[value].elements == 1

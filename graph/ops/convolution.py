@@ -241,8 +241,8 @@ class IntegerConv(Convolution):
     def result_dtype(self, types: tuple[TensorType, ...]) -> str:
         check_arity(self, types, 2, 2)
         if any(type_.dtype not in NARROW_INTEGERS for type_ in types):
-            names = ", ".join(NARROW_INTEGERS)
-            refuse(self, f"expected {names}, got {listed(types)}", code="conv-bytes")
+            problem = f"expected int8, uint8 or int16, got {listed(types)}"
+            refuse(self, problem, code="conv-bytes")
         return "int32"
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:

@@ -78,8 +78,8 @@ class IntegerMatMul(Operator):
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 2)
         if any(type_.dtype not in NARROW_INTEGERS for type_ in types):
-            names = ", ".join(NARROW_INTEGERS)
-            refuse(self, f"expected {names}, got {listed(types)}", code="matmul-bytes")
+            problem = f"expected int8, uint8 or int16, got {listed(types)}"
+            refuse(self, problem, code="matmul-bytes")
         return (TensorType("int32", _product_shape(self, types)),)
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:

@@ -227,7 +227,7 @@ def _along(numbers: Numbers, axis: int) -> Numbers | None:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes a product; it is what adds its nodes, too (`NodeWriter`)."""
+    """Writes a product; it is what adds its nodes, too (`SumWriter`)."""
 
     builder: GraphBuilder
     one: _Product

@@ -49,7 +49,7 @@ class KnownLevels:
 
 
 @dataclass(frozen=True, slots=True)
-class Rounded:
+class RoundedLevels:
     """Levels to which a float32 is rounded: saturate(round(source / scale) + zero).
 
     inside: the values on the way, the nearest to the levels first.
@@ -125,7 +125,7 @@ class LevelReader:
             found.value, None, aligned[0].astype(np.float32), aligned[1].astype(np.int32)
         )
 
-    def rounded(self, value: str) -> Rounded | None:
+    def rounded(self, value: str) -> RoundedLevels | None:
         """How bytes are made of floats; None where it is spelled otherwise."""
         node, zero, inside = self.makers.get(value), "", list[str]()
         if node is None or not isinstance(node.op, Cast) or node.op.to not in ("int8", "uint8"):
@@ -141,7 +141,7 @@ class LevelReader:
         node = self.makers.get(inside[-1])
         if node is None or not isinstance(node.op, Div):
             return None
-        return Rounded(node.inputs[0], node.inputs[1], zero, tuple(inside))
+        return RoundedLevels(node.inputs[0], node.inputs[1], zero, tuple(inside))
 
     def _centred(self, value: str) -> tuple[str, str] | None:
         """Integers as floats, perhaps less their zero: the integers, and the zero."""

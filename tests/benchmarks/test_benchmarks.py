@@ -26,9 +26,14 @@ RUN = sorted(
 TORCH = ("torch", "transformers")
 NEEDS = {  # beside dev
     **dict.fromkeys(("export", "model_families", "torch_models"), TORCH),
+    "quantise": ("onnxruntime",),
     "roofline": ("matplotlib",),
 }
-GIVEN = {"export": ["a_folder"], "trained_models": ["a_folder"]}  # what has no default
+GIVEN = {  # what has no default
+    "export": ["a_folder"],
+    "quantise": ["a_folder", "a_model"],
+    "trained_models": ["a_folder"],
+}
 
 
 class Parsed(Exception):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewright.graph.errors import ModelError
-from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.convolution import Conv, IntegerConv
 from tilewright.graph.types import Array, TensorType
 
 Check = Callable[..., object]
@@ -108,3 +108,13 @@ def test_what_does_not_fit_is_refused(golden: Callable[[str, str], None]) -> Non
         assert caught.value.code == code
         texts.append(str(caught.value))
     golden("errors/graph_convolution.txt", "\n\n".join(texts))
+
+
+def test_a_conv_of_bytes_takes_no_others() -> None:
+    types = TensorType("uint8", (1, 2, 4, 4)), TensorType("int32", (3, 2, 1, 1))
+    with pytest.raises(ModelError) as caught:
+        IntegerConv().infer(types)
+    assert str(caught.value) == (
+        "ModelError: IntegerConv: expected int8, uint8 or int16, got uint8[1, 2, 4, 4], "
+        "int32[3, 2, 1, 1]. [conv-bytes]"
+    )

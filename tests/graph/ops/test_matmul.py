@@ -104,10 +104,10 @@ def test_products_of_bytes_are_those_of_int32(a: str, b: str) -> None:
     np.testing.assert_array_equal(y, wide[0] @ wide[1])
 
 
-def test_numbers_that_are_no_bytes_are_refused() -> None:
+def test_numbers_that_are_not_narrow_are_refused() -> None:
     with pytest.raises(ModelError) as caught:
         IntegerMatMul().infer((TensorType("int8", (2, 3)), TensorType("int32", (3, 4))))
     assert str(caught.value) == (
-        "ModelError: IntegerMatMul: expected int8 or uint8, got int8[2, 3], int32[3, 4]. "
+        "ModelError: IntegerMatMul: expected int8, uint8 or int16, got int8[2, 3], int32[3, 4]. "
         "[matmul-bytes]"
     )

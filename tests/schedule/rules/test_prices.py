@@ -93,7 +93,8 @@ def test_a_rule_that_says_nothing_of_sums_is_not_for_strict_builds(target: Targe
 def test_a_rule_may_use_the_instructions_it_knows_and_the_target_has() -> None:
     func = matmul(16, 16, 16)
     assert rule_for(func, CPU).units == ("vpdpbusd", "vpdpwssd")
-    assert rule_for(func, Target.parse("c:avx2")).units == ()
+    assert rule_for(func, Target.parse("c:avx2")).units == ("vpmaddwd",)
+    assert rule_for(func, Target.parse("c:avx512")).units == ()
 
 
 @pytest.mark.parametrize("rule", [*RULES, *GRID_RULES], ids=lambda rule: rule.name)

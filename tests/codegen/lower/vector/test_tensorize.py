@@ -32,9 +32,10 @@ VNNI = TARGETS["vpdpbusd"]
 TYPES = {
     "vpdpbusd": ("uint8", "int8", "int32"),
     "vpdpwssd": ("int16", "int16", "int32"),
+    "vpmaddwd": ("int16", "int16", "int32"),
     "vdpbf16ps": ("bfloat16", "bfloat16", "float32"),
 }
-START = {"vpdpbusd": "int32(7)", "vpdpwssd": "int32(7)", "vdpbf16ps": "0.0"}
+START = {name: "0.0" if of[-1] == "float32" else "int32(7)" for name, of in TYPES.items()}
 NEST = """
 def dot(A: {a}[2, {depth}], B: {b}[2, 3, {lanes}, {points}], C: output({c}[2, {width}])):
     for i in range(2):
@@ -52,10 +53,15 @@ def dot(A: {a}[2, {depth}], B: {b}[2, 3, {lanes}, {points}], C: output({c}[2, {w
 
 each = pytest.mark.parametrize("name", TARGETS)
 every = pytest.mark.parametrize("lanes", [16, 8, 4])
+each_of_each = pytest.mark.parametrize(
+    ("name", "lanes"),
+    [(name, lanes) for name, i in TENSOR_INTRINSICS.items() for lanes in i.lanes],
+)
 
 
-def nest(lanes: int = 16, name: str = "vpdpbusd") -> PrimFunc:
-    points = tensor_intrinsic(name).points
+def nest(lanes: int = 0, name: str = "vpdpbusd") -> PrimFunc:
+    """The nest of an intrinsic, of as many lanes as it may have where nobody says how many."""
+    points, lanes = tensor_intrinsic(name).points, lanes or tensor_intrinsic(name).lanes[0]
     a, b, c = TYPES[name]
     sizes = {"lanes": lanes, "width": 2 * lanes, "points": points, "depth": 3 * points}
     return parse(NEST.format(name=name, a=a, b=b, c=c, start=START[name], **sizes))
@@ -108,8 +114,7 @@ def test_a_nest_becomes_one_store_and_keeps_its_guard() -> None:
     )
 
 
-@each
-@every
+@each_of_each
 def test_lowered_code_has_the_values_of_the_loops(lanes: int, name: str) -> None:
     func = nest(lanes, name)
     values = arrays(func)
@@ -120,8 +125,7 @@ def test_lowered_code_has_the_values_of_the_loops(lanes: int, name: str) -> None
 
 @pytest.mark.sampled(2)
 @pytest.mark.needs_cc
-@each
-@every
+@each_of_each
 def test_compiled_code_has_them_too(lanes: int, name: str) -> None:
     need(TARGETS[name])
     func = nest(lanes, name)
@@ -154,7 +158,12 @@ def test_compiled_code_takes_subnormal_numbers_as_zero_like_lowered_code(
 
 @pytest.mark.parametrize(
     ("name", "file"),
-    [("vpdpbusd", "dot_bytes"), ("vpdpwssd", "dot_int16"), ("vdpbf16ps", "dot_bfloat16")],
+    [
+        ("vpdpbusd", "dot_bytes"),
+        ("vpdpwssd", "dot_int16"),
+        ("vpmaddwd", "dot_int16_avx2"),
+        ("vdpbf16ps", "dot_bfloat16"),
+    ],
 )
 def test_the_c_text_is_one_instruction_between_a_broadcast_and_a_load(
     name: str, file: str, golden: Callable[[str, str], None]
@@ -164,15 +173,24 @@ def test_the_c_text_is_one_instruction_between_a_broadcast_and_a_load(
 
 @each
 def test_code_says_which_features_it_uses(name: str) -> None:
-    func = nest(name=name)
-    plain = parse(str(func).replace(f'tensorized(16, intrinsic="{name}")', "range(16)"))
-    both = Target.parse("c:avx512+vnni+bf16")
-    assert build_artifact(func, both).target == TARGETS[name]
-    assert str(build_artifact(plain, both).target) == "c:avx512"
+    func, isa = nest(name=name), tensor_intrinsic(name).isa
+    lanes = tensor_intrinsic(name).lanes[0]
+    tensorized = f'tensorized({lanes}, intrinsic="{name}")'
+    plain = parse(str(func).replace(tensorized, f"range({lanes})"))
+    whole = Target.parse("c:avx512+vnni+bf16" if isa == "avx512" else f"c:{isa}")
+    assert build_artifact(func, whole).target == TARGETS[name]
+    assert str(build_artifact(plain, whole).target) == f"c:{isa}"
 
 
-@each
-@pytest.mark.parametrize("lacking", ["c:avx512", "c:avx2", "c:scalar"])
+@pytest.mark.parametrize(
+    ("name", "lacking"),
+    [
+        (name, lacking)
+        for name, target in TARGETS.items()
+        for lacking in ("c:avx512", "c:avx2", "c:scalar")
+        if str(target) != lacking
+    ],
+)
 def test_a_target_without_the_instruction_is_refused(lacking: str, name: str) -> None:
     with pytest.raises(TargetError) as caught:
         lower(nest(name=name), Target.parse(lacking))
