@@ -22,8 +22,12 @@ from ..ops.matmul import IntegerMatMul, MatMul
 from ..ops.movement import Reshape
 from ..ops.reduction import ReduceSum
 from ..ops.size_values import SizeValues
+from ..ops.slicing import Pad
 from ..types import Constant, Splat, array_of
 from .build import GraphBuilder
+
+_TOGETHER = 4  # bytes that processors multiply and add up at once
+_FEW = 16  # channels, below which those that are missing cost less than loads of single bytes
 
 
 class SumWriter(Protocol):
@@ -82,6 +86,10 @@ def convolution_of_bytes(
     image, filters = types[left.value].shape, types[right.value].shape
     if op.groups > 1 or op.layout != "NCHW" or not is_closed((*image[1:], *filters)):
         return _plus(w, w.emit(op, _centred(w, data), _centred(w, weights)), bias)
+    few = closed(image[1]) < _FEW and closed(image[1]) % _TOGETHER
+    if few and not right.zero:  # so that a weight of 0 counts nothing
+        left, right = (_with_channels(w, one, _TOGETHER) for one in (left, right))
+        image, filters = types[left.value].shape, types[right.value].shape
     integer = IntegerConv(op.strides, op.pads, op.dilations)
     zero = _number(w, left.zero) if left.zero else 0
     is_whole = False
@@ -106,6 +114,16 @@ def convolution_of_bytes(
             both = w.emit(Mul(), left.zero, zeros)
             bias = _plus(w, bias, w.emit(Mul(), both, count))
     return _plus(w, product, bias)
+
+
+def _with_channels(w: SumWriter, bytes_: Bytes, together: int) -> Bytes:
+    """Images or filters with as many channels as are multiplied together, the new ones of 0.
+
+    The channels of an image are loaded at once then; those of filters make them count nothing.
+    """
+    shape = w.builder.types[bytes_.value].shape
+    missing = (0, -closed(shape[1]) % together, *(0,) * (len(shape) - 2))
+    return Bytes(w.emit(Pad((0,) * len(shape), missing), bytes_.value), bytes_.zero)
 
 
 def _plus(w: SumWriter, one: str, other: str) -> str:
