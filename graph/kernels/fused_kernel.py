@@ -5,7 +5,7 @@ Equal groups have equal fused kernels.
 `operands` are what the group reads; `steps` are its operators in order, each of which reads
 operands and results of earlier steps by number; those of the last step are the results. A constant
 of one element that only elementwise operators read is no operand of the kernel but stands in its
-code.
+code, unless the group computes with bytes.
 """
 
 from __future__ import annotations
@@ -109,7 +109,16 @@ def _operand(graph: Graph, group: FusionGroup, value: str) -> KernelOperand:
     constant = value in graph.constants
     name = names[position] if position < len(names) else "c" if constant else "y"
     inline = all(node.op.role is OperatorRole.ELEMENTWISE for node in readers)
+    inline = inline and not (type_.is_float and _has_levels(graph, group))
     if constant and type_.elements == 1 and inline:
         element = array_of(graph.constants[value]).reshape(1)
         return KernelOperand("scalar", type_, True, np.ascontiguousarray(element).tobytes())
     return KernelOperand(name, type_, constant)
+
+
+def _has_levels(graph: Graph, group: FusionGroup) -> bool:
+    """Whether a group computes with bytes: its numbers are then scales and zeros, of which each
+    layer of a model has its own, and which would make a kernel of each.
+    """
+    values = (v for node in group.nodes for v in (*node.inputs, *node.outputs))
+    return any(graph.types[value].dtype in ("int8", "uint8") for value in values)

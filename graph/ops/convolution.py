@@ -26,7 +26,7 @@ from .base import (
     shape_of,
     tensor_type,
 )
-from .matmul import NARROW_INTEGERS
+from .matmul import NARROW_INTEGERS, exact_type
 from .spatial import Pads, Spatial
 from .window import (
     Axis,
@@ -246,9 +246,11 @@ class IntegerConv(Convolution):
         return "int32"
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, w = (array.astype(np.int32) for array in arrays)
+        kind = exact_type(arrays[1].size)
+        x, w = (array.astype(kind) for array in arrays)
         # slots make another class of this one, which `super` would not find
-        return Convolution.reference(self, x, w)
+        (y,) = Convolution.reference(self, x, w)
+        return (y.astype(np.int64).astype(np.int32),)
 
 
 def _by_rows(x: Tensor, name: str) -> Tensor:

@@ -89,7 +89,9 @@ class IntegerMatMul(Operator):
         )
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return (np.matmul(*(array.astype(np.int32) for array in arrays)),)
+        kind = exact_type(arrays[0].shape[-1])
+        sums = np.matmul(*(array.astype(kind) for array in arrays))
+        return (sums.astype(np.int64).astype(np.int32),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         a, b = tensors
@@ -103,6 +105,13 @@ class IntegerMatMul(Operator):
             return te.sum(left * right, axis=k)
 
         return (te.compute(result.shape, element, name=name),)
+
+
+def exact_type(terms: int) -> type[np.float64 | np.int64]:
+    """A type that holds sums of so many products of narrow integers: float64, in which NumPy
+    multiplies fast, as long as they are below 2**53.
+    """
+    return np.float64 if terms <= 1 << 22 else np.int64
 
 
 def _product_shape(operator: Operator, types: tuple[TensorType, ...]) -> Shape:

@@ -34,7 +34,8 @@ class IntegerProducts:
 
     (a - p) * r  times  (b - q) * s   ->   float(sum (a - p) * (b - q)) * (r * s)
 
-    MatMul, Gemm and Conv of one group; s and q are constants, one number or one for each output;
+    MatMul, Gemm and Conv of one group; b, s and q are constants, s and q one number or one for each
+    output;
     r is one number, or one for each row of a matrix. What nobody else reads joins: a bias of
     integers at the scale r * s, or of floats, a Relu, and the division by the scale t of the levels
     to which the result is rounded, as r * s / t, which is how ONNX's QLinearConv has it.
@@ -106,6 +107,8 @@ class _Finder:
         weights = self.reader.known_levels(node.inputs[1])
         if data is None or weights is None or not self._is_plain(node, data, weights):
             return None
+        if weights.value not in self.graph.constants:
+            return None  # no kernel packs bytes of a run so that floats are slower
         axis = _output_axis(node.op, weights.scale.ndim)
         scale, zero = _along(weights.scale, axis), _along(weights.zero, axis)
         if scale is None or zero is None:

@@ -8,8 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...tir.sizes import largest
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode, rebuilt
+from ..ops.gathering import Gather
 from ..ops.movement import Concat, Identity, Reshape, Transpose
 from ..ops.pooling import MaxPool
 from ..ops.slicing import Slice
@@ -25,25 +27,30 @@ class LevelMotion:
     """Let operators that compute nothing new work on levels.
 
     rounded(move((b - z) * s) / s + z)   ->   move(b)
+    gather((b - z) * s)                  ->   (gather(b) - z) * s
 
-    where b has the type of the result, and s and z are the same constants there and here: Concat,
-    MaxPool, Reshape, Slice, Transpose and none at all. s is so far from the ends of float32 that
-    rounding gives b again. What others read, too, is left alone.
+    In the first one b has the type of the result, and s and z are the same constants there and
+    here: Concat, MaxPool, Reshape, Slice, Transpose and none at all; s is so far from the ends of
+    float32 that rounding gives b again; what others read, too, is left alone. In the second one s
+    and z are one number each, and fewer elements are read than there are: the rows of a table.
     """
 
     keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
-        found = {one.value: one for one in _moves(graph)}
+        found: dict[str, _Move | _Row] = {one.value: one for one in _moves(graph)}
+        found |= {one.node.outputs[0]: one for one in _rows(graph)}
         if not found:
             return graph
         builder = GraphBuilder.like(graph)
         for node in graph.nodes:
-            one = found.get(node.outputs[0])
-            if one is None:
-                builder.add_node(node)
-            else:
-                _write(builder, one)
+            match found.get(node.outputs[0]):
+                case _Move() as one:
+                    _write(builder, one)
+                case _Row() as row:
+                    _write_row(builder, row)
+                case _:
+                    builder.add_node(node)
         result = builder.finish(graph.outputs)
         return DeadCode()(rebuilt(graph, result.nodes, result.constants))
 
@@ -55,6 +62,45 @@ class _Move:
     value: str
     sources: tuple[str, ...]
     steps: tuple[GraphNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A Gather from numbers that levels stand for, by the nodes that make these of them, the Cast
+    first.
+    """
+
+    node: GraphNode
+    makers: tuple[GraphNode, ...]
+
+
+def _rows(graph: Graph) -> Iterator[_Row]:
+    reader, types = LevelReader(graph), graph.types
+    for node in graph.nodes:
+        levels = reader.levels(node.inputs[0]) if isinstance(node.op, Gather) else None
+        if levels is None:
+            continue
+        alone = all(types[v].elements == 1 for v in (levels.scale, levels.zero) if v)
+        fewer = largest(types[node.outputs[0]].elements) < largest(types[levels.value].elements)
+        if alone and fewer:
+            makers, value = list[GraphNode](), node.inputs[0]
+            while value != levels.value:
+                makers.append(reader.makers[value])
+                value = next(v for v in makers[-1].inputs if types[v].shape == types[value].shape)
+            yield _Row(node, tuple(makers[::-1]))
+
+
+def _write_row(builder: GraphBuilder, row: _Row) -> None:
+    (last,) = row.node.outputs
+    value = builder.fresh(f"{last}.levels")
+    inputs = (row.makers[0].inputs[0], *row.node.inputs[1:])
+    builder.add_node(GraphNode(row.node.op, inputs, (value,), row.node.name))
+    read = row.makers[0].inputs[0]
+    for n, maker in enumerate(row.makers):
+        output = last if n == len(row.makers) - 1 else builder.fresh(f"{last}.levels")
+        given = tuple(value if one == read else one for one in maker.inputs)
+        builder.add_node(GraphNode(maker.op, given, (output,), row.node.name))
+        read, value = maker.outputs[0], output
 
 
 def _moves(graph: Graph) -> Iterator[_Move]:

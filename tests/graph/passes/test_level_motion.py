@@ -9,7 +9,9 @@ import pytest
 
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.base import Operator
+from tilewright.graph.ops.gathering import Gather
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.pooling import AveragePool, MaxPool
 from tilewright.graph.ops.slicing import Slice
@@ -102,3 +104,26 @@ def test_all_levels_come_back() -> None:
         net.levels(net.real(x, number, zero), number, zero, output="y")
         found = evaluate(net.finish(("y",)), {"x": levels}, dtype=None)["y"]
         np.testing.assert_array_equal(found, levels)
+
+
+@pytest.mark.parametrize("rows", [2, 9])
+def test_rows_of_a_table_are_levels_until_they_are_read(
+    apply: Apply, lines: Lines, rows: int
+) -> None:
+    net = Quantised()
+    table = net.real(net.bytes_of("table", "int8", 8, 3), net.number(0.02), net.number(5, "int8"))
+    places = net.constant("places", np.arange(rows) % 8)
+    x = net.input("x", TensorType("float32", (rows, 3)))
+    net.add(Add(), net.add(Gather(0), table, places), x, output="y")
+    graph = net.finish(("y",))
+    if rows > 8:
+        assert LevelMotion()(graph) is graph
+        return
+    assert lines(apply(LevelMotion(), graph)) == [
+        "cast_1 = Cast[to='float32'](splat(5))",
+        "gather.levels = Gather[axis=0](table, places)",
+        "gather.levels_1 = Cast[to='float32'](gather.levels)",
+        "gather.levels_2 = Sub(gather.levels_1, cast_1)",
+        "gather = Mul(gather.levels_2, splat(0.02))",
+        "y = Add(gather, x)",
+    ]
