@@ -30,7 +30,6 @@ from heapq import heapify, heappop, heappush
 import networkx as nx
 
 from ...tir.analysis.expr_size import MOST_HEIGHT
-from ...tir.dtype import dtype
 from ...tir.errors import InternalError
 from ..ir.ir import Graph, GraphNode
 from ..ir.views import is_view, storage
@@ -39,6 +38,7 @@ from ..ops.base import InlineCost, OperatorRole
 from ..ops.functions import Cast
 from ..types import TensorType
 
+_BYTES = ("int8", "uint8")
 MOST_NODES = 64
 MOST_READS = 64  # of an element, by operators that read theirs several times
 MOST_COPIES = 4  # of an expression within another: x*x of x*x of x*x would hold eight
@@ -158,7 +158,7 @@ class _Fuser:
             homes |= {member.outputs[0]: rest[-1].outputs[0] for member in rest}
 
     def _widened(self, value: str) -> tuple[GraphNode, ...]:
-        """The last nodes of a group that make a wider type of what another one of it computes, and
+        """The last nodes of a group that make other numbers of the bytes that one of it computes, and
         read nothing else but constants; none where there are no such.
         """
         nodes, types = self.members[value], self.graph.types
@@ -168,8 +168,7 @@ class _Fuser:
             plain = member.op.role is OperatorRole.ELEMENTWISE
             if not plain or computed != [nodes[n - 1].outputs[0]]:
                 return ()
-            sizes = [dtype(types[v].dtype).bytes for v in (computed[0], member.outputs[0])]
-            if isinstance(member.op, Cast) and sizes[0] < sizes[1]:
+            if isinstance(member.op, Cast) and types[computed[0]].dtype in _BYTES:
                 return nodes[n:]
         return ()
 
