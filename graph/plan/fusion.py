@@ -158,8 +158,8 @@ class _Fuser:
             homes |= {member.outputs[0]: rest[-1].outputs[0] for member in rest}
 
     def _widened(self, value: str) -> tuple[GraphNode, ...]:
-        """The last nodes of a group that make other numbers of the bytes that one of it computes, and
-        read nothing else but constants; none where there are no such.
+        """The last nodes of a group that make other numbers of bytes that it computes, and read
+        nothing else but constants; none where there are no such.
         """
         nodes, types = self.members[value], self.graph.types
         for n in range(len(nodes) - 1, 0, -1):

@@ -14,6 +14,7 @@ from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.functions import Cast, Erf
 from tilewright.graph.ops.layer_norm import LayerNormalization
+from tilewright.graph.ops.logic import Less
 from tilewright.graph.ops.movement import Reshape
 from tilewright.graph.ops.pooling import MaxPool
 from tilewright.graph.ops.ranking import TopK
@@ -401,3 +402,11 @@ def test_a_wide_tail_that_is_all_of_a_group_stays() -> None:
     wide = net.add(Cast("float32"), levels)
     graph = net.finish((net.add(Add(), net.conv(net.x, "b"), wide, output="y"),))
     assert titles(graph) == ["Conv+Cast+Add"]
+
+
+def test_truth_values_become_floats_where_they_are_computed() -> None:
+    net = Net()
+    zero = net.constant("zero", Splat(0.0, "float32", ()))
+    on = net.add(Cast("float32"), net.add(Less(), net.conv(net.x, "a"), zero))
+    graph = net.finish((net.add(Add(), on, net.conv(net.x, "b"), output="y"),))
+    assert titles(graph) == ["Conv+Less+Cast", "Conv+Add"]
