@@ -80,6 +80,8 @@ def main() -> None:
     parser.add_argument("--format", choices=FORMATS, default="qdq")
     args = parser.parse_args()
     for name in args.names:
+        if not (args.folder / f"{name}.onnx").is_file():
+            parser.error(f"there is no {name}.onnx in {args.folder}; benchmarks.export writes it")
         start = time.perf_counter()
         quantise(args.folder / f"{name}.onnx", args.folder / f"{name}_int8.onnx", args.format)
         print(f"{name}: {time.perf_counter() - start:.0f} s")

@@ -17,6 +17,7 @@ from ..ops.convolution import Conv
 from ..ops.movement import Transpose
 from ..ops.normalisation import BatchNormalization
 from ..types import Constant, Splat, array_of, owned
+from .exchange import only_reader
 
 Doubles = NDArray[np.float64]
 
@@ -89,7 +90,7 @@ def _chain(
     while step is not None:
         chain.append(step)
         value = step.node.outputs[0]
-        reader = _only_reader(graph, value, consumers)
+        reader = only_reader(graph, value, consumers)
         step = steps.get(reader.outputs[0]) if reader is not None else None
         step = step if step is not None and step.value == value else None
     return tuple(chain)
@@ -103,7 +104,7 @@ def _behind(
     """
     chain: list[ChannelAffine] = []
     axis, value = 1, node.outputs[0]
-    while (reader := _only_reader(graph, value, consumers)) is not None:
+    while (reader := only_reader(graph, value, consumers)) is not None:
         step = _affine(graph, reader, axis)
         if isinstance(reader.op, Transpose):
             axis = reader.op.permutation.index(axis)
@@ -115,14 +116,6 @@ def _behind(
     while chain and chain[-1].moves:
         chain.pop()
     return tuple(chain)
-
-
-def _only_reader(
-    graph: Graph, value: str, consumers: Mapping[str, list[GraphNode]]
-) -> GraphNode | None:
-    """The node that alone reads a value; None where others do, or the caller."""
-    alone = value not in graph.outputs and len(consumers[value]) == 1
-    return consumers[value][0] if alone else None
 
 
 def _affine(graph: Graph, node: GraphNode, axis: int) -> ChannelAffine | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..ir.ir import Graph
+from ..ir.ir import Graph, has_regions
 from .branch_taking import BranchTaking
 from .constant_folding import ConstantFolding
 from .invariant_hoisting import InvariantHoisting
@@ -20,6 +20,7 @@ class ControlFlow:
     """
 
     keeps_rounding: ClassVar[bool] = True
+    concerns = staticmethod(has_regions)
 
     def __call__(self, graph: Graph) -> Graph:
         for one in (

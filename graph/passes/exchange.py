@@ -6,9 +6,17 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, rebuilt
+from ..ir.ir import Graph, GraphNode, rebuilt
 
 Found = TypeVar("Found")
+
+
+def only_reader(
+    graph: Graph, value: str, readers: Mapping[str, list[GraphNode]]
+) -> GraphNode | None:
+    """The node that alone reads a value; None where others do, or the caller."""
+    alone = value not in graph.outputs and len(readers[value]) == 1
+    return readers[value][0] if alone else None
 
 
 def exchanged(

@@ -11,7 +11,7 @@ import numpy as np
 from ...tir.sizes import largest, product_of
 from ..ir.build import GraphBuilder
 from ..ir.integer_sums import Bytes, convolution_of_bytes, product_of_bytes
-from ..ir.ir import Graph, GraphNode, rebuilt
+from ..ir.ir import Graph, GraphNode
 from ..ops.activation import Relu
 from ..ops.arithmetic import Add, Div, Mul
 from ..ops.base import Operator
@@ -21,11 +21,14 @@ from ..ops.matmul import Gemm, MatMul
 from ..ops.movement import Reshape, Transpose
 from ..types import Array, Constant, Splat, owned
 from .dead_code import DeadCode
-from .levels import KnownLevels, LevelReader, Levels, Scales, Zeros
+from .exchange import exchanged, only_reader
+from .levels import KnownLevels, LevelReader, Levels, Scales, Zeros, has_bytes
 
 Numbers = TypeVar("Numbers", Scales, Zeros)
 
-_MOST_TERMS = 1 << 16  # of a sum of bytes that int32 holds: 255 * 128 * 65,536 < 2**31
+# of a sum that int32 holds, a and p, b and q as far apart as can be, and of what is added to one
+_MOST_TERMS = 1 << 15
+_MOST_BIAS = 2**31 - 255 * 255 * _MOST_TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,14 @@ class IntegerProducts:
     (a - p) * r  times  (b - q) * s   ->   float(sum (a - p) * (b - q)) * (r * s)
 
     MatMul, Gemm and Conv of one group; b, s and q are constants, s and q one number or one for each
-    output;
-    r is one number, or one for each row of a matrix. What nobody else reads joins: a bias of
-    integers at the scale r * s, or of floats, a Relu, and the division by the scale t of the levels
-    to which the result is rounded, as r * s / t, which is how ONNX's QLinearConv has it.
+    output; r is one number, or one for each row of a matrix. What nobody else reads joins: a bias
+    of integers at the scale r * s, or of floats, a Relu, and the division by the scale t of the
+    levels to which the result is rounded, as r * s / t, which is how ONNX's QLinearConv has it.
     needs: what a target must have, since without it products of floats are faster.
     """
 
     keeps_rounding: ClassVar[bool] = False
+    concerns = staticmethod(has_bytes)
     needs: ClassVar[tuple[str, ...]] = ("avx512+vnni", "avx2")
 
     def __call__(self, graph: Graph) -> Graph:
@@ -51,14 +54,8 @@ class IntegerProducts:
         if not found:
             return graph
         gone = {value for one in found.values() for value in one.ends[:-1]}
-        builder = GraphBuilder.like(graph)
-        for node in graph.nodes:
-            if node.outputs[0] in found:
-                _Writer(builder, found[node.outputs[0]]).write()
-            elif node.outputs[0] not in gone:
-                builder.add_node(node)
-        result = builder.finish(graph.outputs)
-        return DeadCode()(rebuilt(graph, result.nodes, result.constants))
+        after = exchanged(graph, found, gone, lambda builder, one: _Writer(builder, one).write())
+        return DeadCode()(after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +137,7 @@ class _Finder:
                 terms, is_row = x.shape[-1], True
             case _:
                 return False
-        if not 0 < largest(terms) < _MOST_TERMS:
+        if not 0 < largest(terms) <= _MOST_TERMS:
             return False
         if data.zero and types[data.zero].is_float and self.reader.zeros(data.zero) is None:
             return False
@@ -161,7 +158,8 @@ class _Finder:
             if whole is None or levels.order is not None:
                 return None
             bias, scale = whole.reshape(-1).astype(np.int32), levels.scale.reshape(-1)
-            plain = bias.size == outputs and not levels.zero.any()
+            small = bias.size > 0 and bias.min() > -_MOST_BIAS and bias.max() < _MOST_BIAS
+            plain = small and bias.size == outputs and not levels.zero.any()
             if plain and one.is_whole and np.all(scale == one.factors):
                 return replace(one, bias=bias)
             numbers = (bias - levels.zero.reshape(-1)).astype(np.float32) * scale
@@ -175,7 +173,7 @@ class _Finder:
 
     def _with_readers(self, one: _Product) -> _Product:
         """With the nodes behind it, each the only reader of the one before."""
-        while (after := self._only_reader(one.ends[-1])) is not None:
+        while (after := only_reader(self.graph, one.ends[-1], self.readers)) is not None:
             joined = self._joined(one, after)
             if joined is None:
                 break
@@ -183,10 +181,6 @@ class _Finder:
             if isinstance(after.op, Div):
                 break
         return one
-
-    def _only_reader(self, value: str) -> GraphNode | None:
-        alone = value not in self.graph.outputs and len(self.readers[value]) == 1
-        return self.readers[value][0] if alone else None
 
     def _joined(self, one: _Product, after: GraphNode) -> _Product | None:
         value, types = one.ends[-1], self.graph.types

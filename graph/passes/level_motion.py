@@ -10,13 +10,14 @@ import numpy as np
 
 from ...tir.sizes import largest
 from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, GraphNode, rebuilt
+from ..ir.ir import Graph, GraphNode
 from ..ops.gathering import Gather
 from ..ops.movement import Concat, Identity, Reshape, Transpose
 from ..ops.pooling import MaxPool
 from ..ops.slicing import Slice
 from .dead_code import DeadCode
-from .levels import LevelReader, Levels
+from .exchange import exchanged
+from .levels import LevelReader, Levels, has_bytes
 
 _SCALES = 2.0**-100, 2.0**100
 _MOVING = (Concat, Identity, MaxPool, Reshape, Slice, Transpose)
@@ -36,23 +37,14 @@ class LevelMotion:
     """
 
     keeps_rounding: ClassVar[bool] = True
+    concerns = staticmethod(has_bytes)
 
     def __call__(self, graph: Graph) -> Graph:
         found: dict[str, _Move | _Row] = {one.value: one for one in _moves(graph)}
         found |= {one.node.outputs[0]: one for one in _rows(graph)}
         if not found:
             return graph
-        builder = GraphBuilder.like(graph)
-        for node in graph.nodes:
-            match found.get(node.outputs[0]):
-                case _Move() as one:
-                    _write(builder, one)
-                case _Row() as row:
-                    _write_row(builder, row)
-                case _:
-                    builder.add_node(node)
-        result = builder.finish(graph.outputs)
-        return DeadCode()(rebuilt(graph, result.nodes, result.constants))
+        return DeadCode()(exchanged(graph, found, (), _write))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +130,14 @@ def _is_same(graph: Graph, reader: LevelReader, one: Levels, other: Levels) -> b
     return r == s and _SCALES[0] <= s <= _SCALES[1] and p == q
 
 
-def _write(builder: GraphBuilder, one: _Move) -> None:
+def _write(builder: GraphBuilder, one: _Move | _Row) -> None:
+    if isinstance(one, _Row):
+        _write_row(builder, one)
+    else:
+        _write_move(builder, one)
+
+
+def _write_move(builder: GraphBuilder, one: _Move) -> None:
     inputs, name = one.sources, one.value
     for n, step in enumerate(one.steps):
         output = name if n == len(one.steps) - 1 else builder.fresh(f"{step.outputs[0]}.levels")

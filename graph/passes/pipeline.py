@@ -16,7 +16,7 @@ from ..errors import OperatorError
 from ..extensions.identity import pass_identity
 from ..extensions.origin import is_ours
 from ..ir.at_sizes import graph_at, least_sizes, usual_sizes
-from ..ir.ir import Graph, GraphNode, RegionOperator, has_regions, rebuilt
+from ..ir.ir import Graph, GraphNode, RegionOperator, rebuilt
 from ..ir.verify import verify
 from ..ops.base import ReferenceWork
 from ..reference.compare import GraphDifference, compare
@@ -36,7 +36,6 @@ from .kept_axes import KeptAxes
 from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
 from .level_motion import LevelMotion
-from .levels import has_bytes
 from .mean_recognition import MeanRecognition
 from .pad_folding import PadFolding
 from .product_turning import ProductTurning
@@ -54,7 +53,8 @@ class GraphPass(Protocol):
 
     keeps_rounding: whether what it makes rounds where the operators of the model do, and sums in
     their order; a strict build runs no other pass. One may have `needs`, ("avx512+vnni", "avx2"):
-    a target must have one of these for what it makes to be faster.
+    a target must have one of these for what it makes to be faster; and `concerns`, which says of a
+    graph whether it has what the pass is about, without which it is neither run nor told of.
     """
 
     keeps_rounding: ClassVar[bool]
@@ -167,11 +167,7 @@ def optimise(
     reports = []
     most = check_limits() if limits is None else limits
     for one in passes:
-        if isinstance(one, ControlFlow | RegionInputs) and not has_regions(graph):
-            continue
-        if isinstance(one, LevelMotion | IntegerProducts | WidenedProducts) and not has_bytes(
-            graph
-        ):
+        if not getattr(one, "concerns", _anything)(graph):
             continue
         ours = is_ours(type(one))
         graph, report = _run(one, graph, most if check or not ours else None, seed)
@@ -277,6 +273,11 @@ def _result_of_others(one: GraphPass, graph: Graph) -> Graph:
 def pass_name(one: GraphPass) -> str:
     """What reports call a pass: its class, or the function that it is."""
     return str(getattr(one, "__name__", type(one).__name__))
+
+
+def _anything(graph: Graph) -> bool:
+    """What a pass is about that does not say."""
+    return True
 
 
 def run_by(

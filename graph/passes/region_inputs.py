@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ..ir.ir import Graph, GraphNode, RegionOperator, make_graph, rebuilt
+from ..ir.ir import Graph, GraphNode, RegionOperator, has_regions, make_graph, rebuilt
 from ..ir.views import storage
 from ..regions.loop import Loop
 
@@ -19,6 +19,7 @@ class RegionInputs:
     """
 
     keeps_rounding: ClassVar[bool] = True
+    concerns = staticmethod(has_regions)
 
     def __call__(self, graph: Graph) -> Graph:
         nodes, same = list[GraphNode](), dict[str, str]()

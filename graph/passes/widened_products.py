@@ -10,6 +10,7 @@ from ..ir.ir import Graph, GraphNode, rebuilt
 from ..ops.convolution import IntegerConv
 from ..ops.functions import Cast
 from ..ops.matmul import IntegerMatMul
+from .levels import has_bytes
 
 _WIDE = "int16"
 
@@ -23,6 +24,7 @@ class WidenedProducts:
     """
 
     keeps_rounding: ClassVar[bool] = True
+    concerns = staticmethod(has_bytes)
     needs: ClassVar[tuple[str, ...]] = ("avx2",)
 
     def __call__(self, graph: Graph) -> Graph:

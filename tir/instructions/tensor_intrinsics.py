@@ -154,11 +154,12 @@ def _declare_dot(
     operands: tuple[str, str],
     total: str,
     points: int,
-    feature: str,
+    feature: str = "",
     meaning: Callable[..., Array] | None = None,
     liberty: str = "",
+    isa: str = "avx512",
 ) -> TensorIntrinsic:
-    """An instruction of AVX-512 that adds `points` products to each of its 32-bit lanes; without
+    """An instruction that adds `points` products to each of its 32-bit lanes; without
     `meaning`, as it is defined.
     """
     return TensorIntrinsic(
@@ -167,9 +168,9 @@ def _declare_dot(
         meaning or partial(_as_defined, name),
         carried=INT32,
         define=partial(_dot, name, operands, total, points),
-        lanes=(16, 8, 4),
+        lanes=(16, 8, 4) if isa == "avx512" else (8, 4),
         points=points,
-        isa="avx512",
+        isa=isa,
         feature=feature,
         liberty=liberty,
     )
@@ -180,17 +181,7 @@ VPDPBUSD = _declare_dot("vpdpbusd", ("uint8", "int8"), "int32", 4, "vnni")
 # two products of signed numbers of 16 bits, added to an int32
 VPDPWSSD = _declare_dot("vpdpwssd", ("int16", "int16"), "int32", 2, "vnni")
 # two products of signed numbers of 16 bits, added to an int32: AVX2's vpmaddwd and vpaddd
-VPMADDWD = TensorIntrinsic(
-    "vpmaddwd",
-    3,
-    partial(_as_defined, "vpmaddwd"),
-    carried=INT32,
-    define=partial(_dot, "vpmaddwd", ("int16", "int16"), "int32", 2),
-    lanes=(8, 4),
-    points=2,
-    isa="avx2",
-    feature="",
-)
+VPMADDWD = _declare_dot("vpmaddwd", ("int16", "int16"), "int32", 2, isa="avx2")
 # two products of bfloat16, the second one first, added to a float32
 VDPBF16PS = _declare_dot(
     "vdpbf16ps",

@@ -19,7 +19,7 @@ from tilewright.graph.passes.constant_folding import ConstantFolding
 from tilewright.graph.passes.integer_products import IntegerProducts
 from tilewright.graph.passes.pipeline import GraphPass
 from tilewright.graph.reference.reference import evaluate
-from tilewright.graph.types import TensorType
+from tilewright.graph.types import TensorType, owned
 
 from .quantised import Quantised
 
@@ -35,7 +35,8 @@ def test_a_chain_has_no_float_but_in_its_epilogue(apply: Apply, lines: Lines) ->
     net = Quantised()
     _, x = net.quantised_input(5, 12)
     w = net.real(net.bytes_of("w", "int8", 12, 6), net.number(0.01))
-    bias = net.real(net.bytes_of("b", "int32", 6), net.number(np.float32(0.03) * np.float32(0.01)))
+    whole = net.constant("b", owned(np.arange(-3, 3, dtype=np.int32) * 5_000_000))
+    bias = net.real(whole, net.number(np.float32(0.03) * np.float32(0.01)))
     y = net.add(Relu(), net.add(Add(), net.add(MatMul(), x, w), bias))
     net.levels(y, net.number(0.5), net.number(3, "uint8"), output="y")
     after = ConstantFolding()(apply(IntegerProducts(), net.finish(("y",))))
@@ -149,7 +150,7 @@ def test_what_the_sums_are_multiplied_with_is_that_of_qlinearmatmul(apply: Apply
 )
 def test_other_products_stay(case: str) -> None:
     net = Quantised(6)
-    terms = 1 << 16 if case == "too many terms" else 6
+    terms = (1 << 15) + 1 if case == "too many terms" else 6
     levels, x = net.quantised_input(2, terms)
     scale, zero = net.number(0.01), ""
     w = net.bytes_of("w", "int8", terms, 5)
@@ -198,3 +199,24 @@ def test_the_conv_of_bytes_is_that_of_integers() -> None:
     np.testing.assert_array_equal(found, plain)
     last = replace(op, layout="NHWC").reference(x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0))
     np.testing.assert_array_equal(last[0].transpose(0, 3, 1, 2), found)
+
+
+def test_int32_holds_the_largest_sum_and_a_bias_that_might_not_fit_is_added_as_floats() -> None:
+    terms, most = 1 << 15, 255 * 255 * (1 << 15)
+    for number in (2**31 - most - 1, 2**31 - most):
+        net = Quantised()
+        x = net.input("x", TensorType("uint8", (1, terms)))
+        data = net.real(x, net.number(1.0))
+        w = net.constant("w", owned(np.full((terms, 1), 255, np.uint8)))
+        bias = net.constant("b", owned(np.array([number], np.int32)))
+        product = net.add(MatMul(), data, net.real(w, net.number(1.0)))
+        net.add(Add(), product, net.real(bias, net.number(1.0)), output="y")
+        graph = net.finish(("y",))
+        after = IntegerProducts()(graph)
+        whole = [c for c in after.constants.values() if str(c.dtype) == "int32"]
+        assert any(number in np.asarray(getattr(c, "value", c)) for c in whole) == (
+            number < 2**31 - most
+        )
+        given = {"x": np.full((1, terms), 255, np.uint8)}
+        found = evaluate(after, given, dtype=None)["y"]
+        np.testing.assert_allclose(found, [[float(most + number)]], rtol=1e-7)
