@@ -39,6 +39,19 @@ def test_a_scalar_is_told_from_its_negative_zero() -> None:
     assert scaled("a", 0.0)[0] != scaled("a", -0.0)[0]
 
 
+def test_layers_of_bytes_with_other_scales_share_a_kernel() -> None:
+    def layer(scale: float) -> FusedKernel:
+        builder = GraphBuilder("g")
+        x = builder.input("x", TensorType("uint8", (8,)))
+        c = builder.constant("c", Splat(scale, "float32", ()))
+        builder.add(Mul(), builder.add(Cast("float32"), x), c, output="y")
+        graph = builder.finish(("y",))
+        return fused_kernel_of(graph, FusionGroup(graph.nodes))[0]
+
+    assert layer(0.02) == layer(0.03)
+    assert layer(0.02).operands[1].scalar is None
+
+
 def test_a_value_read_twice_is_one_operand() -> None:
     fused, _ = scaled("a")
     assert [operand.name for operand in fused.operands] == ["x", "scalar"]

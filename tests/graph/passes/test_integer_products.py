@@ -10,7 +10,7 @@ import pytest
 
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
-from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.arithmetic import Add, Div, Mul
 from tilewright.graph.ops.convolution import Conv, IntegerConv
 from tilewright.graph.ops.functions import Cast
 from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
@@ -140,6 +140,7 @@ def test_what_the_sums_are_multiplied_with_is_that_of_qlinearmatmul(apply: Apply
     "case",
     [
         "weights of a run",
+        "a scale of a run",
         "a scale for each term",
         "too many terms",
         "a zero between two levels",
@@ -155,6 +156,8 @@ def test_other_products_stay(case: str) -> None:
     scale, zero = net.number(0.01), ""
     w = net.bytes_of("w", "int8", terms, 5)
     if case == "weights of a run":
+        w = net.add(Cast("int8"), net.input("w_", TensorType("float32", (terms, 5))))
+    if case == "a scale of a run":
         scale = net.input("s", TensorType("float32", ()))
     if case == "a scale for each term":
         scale = net.array(np.linspace(0.01, 0.02, 6, dtype=np.float32).reshape(6, 1))
@@ -174,6 +177,26 @@ def test_other_products_stay(case: str) -> None:
         net.add(MatMul(), x, net.real(w, scale, zero), output="y")
     graph = net.finish(("y",))
     assert IntegerProducts()(graph) is graph
+
+
+@pytest.mark.parametrize("step", [0.5, -0.5])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_bias_of_floats_and_a_relu_join_where_that_is_the_same(
+    apply: Apply, step: float, late: bool
+) -> None:
+    """The bias is divided, too; a negative divisor stays, and a bias behind a Relu."""
+    net = Quantised(9)
+    _, x = net.quantised_input(4, 6)
+    product = net.add(MatMul(), x, net.real(net.bytes_of("w", "int8", 6, 5), net.number(0.01)))
+    bias = net.array(np.linspace(-3, 3, 5, dtype=np.float32))
+    steps = (Relu(), Add()) if late else (Add(), Relu())
+    for op in steps:
+        product = net.add(op, product, *((bias,) if op == Add() else ()))
+    net.add(Div(), product, net.number(step), output="y")
+    after = apply(IntegerProducts(), net.finish(("y",)))
+    assert IntegerMatMul in kinds(after)
+    divided = sum(node.op == Div() for node in after.nodes)
+    assert divided == (2 if step < 0 or late else 1)  # one makes the levels of the input
 
 
 def test_what_others_read_joins_nothing(apply: Apply) -> None:

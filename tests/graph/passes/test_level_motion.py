@@ -106,20 +106,19 @@ def test_all_levels_come_back() -> None:
         np.testing.assert_array_equal(found, levels)
 
 
-@pytest.mark.parametrize("rows", [2, 9])
-def test_rows_of_a_table_are_levels_until_they_are_read(
-    apply: Apply, lines: Lines, rows: int
-) -> None:
+def table(rows: int, scale: list[float]) -> Graph:
+    """So many rows of a table of 8, plus an input."""
     net = Quantised()
-    table = net.real(net.bytes_of("table", "int8", 8, 3), net.number(0.02), net.number(5, "int8"))
+    scales = net.array(np.array(scale, np.float32).reshape(-1)) if scale[1:] else net.number(*scale)
+    numbers = net.real(net.bytes_of("table", "int8", 8, 3), scales, net.number(5, "int8"))
     places = net.constant("places", np.arange(rows) % 8)
     x = net.input("x", TensorType("float32", (rows, 3)))
-    net.add(Add(), net.add(Gather(0), table, places), x, output="y")
-    graph = net.finish(("y",))
-    if rows > 8:
-        assert LevelMotion()(graph) is graph
-        return
-    assert lines(apply(LevelMotion(), graph)) == [
+    net.add(Add(), net.add(Gather(0), numbers, places), x, output="y")
+    return net.finish(("y",))
+
+
+def test_rows_of_a_table_are_levels_until_they_are_read(apply: Apply, lines: Lines) -> None:
+    assert lines(apply(LevelMotion(), table(2, [0.02]))) == [
         "cast_1 = Cast[to='float32'](splat(5))",
         "gather.levels = Gather[axis=0](table, places)",
         "gather.levels_1 = Cast[to='float32'](gather.levels)",
@@ -127,3 +126,10 @@ def test_rows_of_a_table_are_levels_until_they_are_read(
         "gather = Mul(gather.levels_2, splat(0.02))",
         "y = Add(gather, x)",
     ]
+
+
+@pytest.mark.parametrize("graph", [table(9, [0.02]), table(2, [0.02, 0.03, 0.04])])
+def test_more_rows_than_a_table_has_and_those_with_many_scales_are_read_as_floats(
+    graph: Graph,
+) -> None:
+    assert LevelMotion()(graph) is graph

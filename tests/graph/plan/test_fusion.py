@@ -379,7 +379,9 @@ def test_a_group_stores_bytes_where_another_one_alone_makes_floats_of_them() -> 
     ]
 
 
-@pytest.mark.parametrize("case", ["an output", "two readers", "a convolution", "another shape"])
+@pytest.mark.parametrize(
+    "case", ["an output", "two readers", "a convolution", "another shape", "a larger result"]
+)
 def test_a_group_stores_floats_where_others_want_them(case: str) -> None:
     net = Net()
     a, outputs = widened(net, net.conv(net.x, "a"), "wide"), ["y"]
@@ -391,6 +393,9 @@ def test_a_group_stores_floats_where_others_want_them(case: str) -> None:
         net.conv(a, "y")
     elif case == "another shape":
         net.add(Add(), net.add(Reshape((4, 4, 8)), a), net.x, output="y")
+    elif case == "a larger result":
+        two = net.input("two", TensorType("float32", (2, 4, 4, 8)))
+        net.add(Add(), a, two, output="y")
     else:
         net.add(Add(), a, net.conv(net.x, "b"), output="y")
     assert "Conv+Cast+Cast+Mul" in titles(net.finish(tuple(outputs)))
