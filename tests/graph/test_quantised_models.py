@@ -1,0 +1,88 @@
+"""Quantised models as engines: the bits of ONNX's products of levels on each instruction set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.matmul import MatMul
+from tilewright.graph.types import Array, TensorType, owned
+from tilewright.runtime.machine.host import host_target
+
+from .passes.quantised import Quantised
+
+R, S, T = (np.float32(value) for value in (0.013, 0.0071, 0.37))
+DATA_ZERO, RESULT_ZERO = 130, 100
+
+TARGET = host_target()
+LAUNCHES = {"avx512": 2, "avx2": 3}  # of two products; AVX2 widens the input first
+multiplies_bytes = pytest.mark.skipif(
+    not (TARGET.isa == "avx2" or "vnni" in TARGET.features),
+    reason="this CPU multiplies floats faster than bytes",
+)
+pytestmark = [pytest.mark.needs_cc, pytest.mark.isa, multiplies_bytes]
+
+
+def network(weights: Array) -> Graph:
+    """Levels, a product or a convolution with a Relu behind it, levels."""
+    net = Quantised()
+    shape = (9, weights.shape[0]) if weights.ndim == 2 else (1, weights.shape[1], 7, 6)
+    x = net.input("x", TensorType("uint8", shape))
+    data = net.real(x, net.number(R), net.number(DATA_ZERO, "uint8"))
+    w = net.real(net.constant("w", owned(weights)), net.number(S))
+    op = MatMul() if weights.ndim == 2 else Conv(pads=(1, 1, 1, 1))
+    product = net.add(Relu(), net.add(op, data, w))
+    net.levels(product, net.number(T), net.number(RESULT_ZERO, "uint8"), output="y")
+    return net.finish(("y",))
+
+
+def levels(sums: Array) -> Array:
+    """What QLinearMatMul and a Relu make of the sums of its products."""
+    real = np.maximum(sums.astype(np.float32) * (R * S / T), np.float32(0))
+    return np.clip(np.rint(real) + np.float32(RESULT_ZERO), 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("extreme", [False, True])
+@pytest.mark.parametrize("shape", [(37, 20), (20, 5, 3, 3), (8, 3, 3, 3), (16, 8, 1, 1)])
+def test_a_result_has_the_bits_of_a_product_of_levels(
+    shape: tuple[int, ...], extreme: bool
+) -> None:
+    """Extreme: all bytes at the ends of their range, where pairs do not fit 16 bits."""
+    rng = np.random.default_rng(0)
+    weights = rng.integers(-128, 128, shape).astype(np.int8)
+    if extreme:
+        weights = np.where(weights < 0, np.int8(-128), np.int8(127))
+    engine = tw.compile(network(weights), verify="off", cache=False)
+    (spec,) = engine.inputs
+    x = rng.integers(0, 256, spec.shape).astype(np.uint8)
+    x = np.full_like(x, 255) if extreme else x
+    centred = x.astype(np.int32) - DATA_ZERO
+    wide = weights.astype(np.int32)
+    if len(shape) == 2:
+        sums = centred @ wide
+    else:
+        (sums,) = Conv(pads=(1, 1, 1, 1)).reference(centred, wide)
+    np.testing.assert_array_equal(engine(x), levels(sums))
+
+
+def test_two_products_store_no_floats_between_them() -> None:
+    net = Quantised()
+    x = net.input("x", TensorType("uint8", (32, 24)))
+    value = net.real(x, net.number(R), net.number(DATA_ZERO, "uint8"))
+    for n in range(2):
+        w = net.real(net.bytes_of(f"w{n}", "int8", 24, 24), net.number(S))
+        bias = net.array(np.linspace(-1, 1, 24, dtype=np.float32))
+        made = net.levels(
+            net.add(Add(), net.add(MatMul(), value, w), bias),
+            net.number(T),
+            net.number(RESULT_ZERO, "uint8"),
+            output=f"y{n}",
+        )
+        value = net.real(made, net.number(T), net.number(RESULT_ZERO, "uint8"))
+    engine = tw.compile(net.finish(("y1",)), verify="off", cache=False)
+    assert len(engine.explain().order) == LAUNCHES[TARGET.isa]
