@@ -1,0 +1,77 @@
+"""The graph on which precision is decided: the model in floats, before its layout changes.
+
+Calibration says a range of each of its values, by name, so the names depend on the model alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from ..ir.ir import Graph
+from ..passes.batch_norm_folding import BatchNormFolding
+from ..passes.common_subexpressions import CommonSubexpressions
+from ..passes.constant_folding import ConstantFolding
+from ..passes.control_flow import ControlFlow
+from ..passes.dead_code import DeadCode
+from ..passes.fast_norm_recognition import FastNormRecognition
+from ..passes.gelu_recognition import GeluRecognition
+from ..passes.identity_removal import IdentityRemoval
+from ..passes.kept_axes import KeptAxes
+from ..passes.layer_norm_recognition import LayerNormRecognition
+from ..passes.mean_recognition import MeanRecognition
+from ..passes.pad_folding import PadFolding
+from ..passes.pipeline import PIPELINE, GraphPass, optimise
+from ..passes.region_inputs import RegionInputs
+from ..passes.softmax_recognition import SoftmaxRecognition
+from ..types import Constant, array_of, type_of
+
+_KINDS = (
+    *(IdentityRemoval, ConstantFolding, ControlFlow, RegionInputs, BatchNormFolding, PadFolding),
+    *(CommonSubexpressions, KeptAxes, MeanRecognition, SoftmaxRecognition, LayerNormRecognition),
+    *(FastNormRecognition, GeluRecognition, DeadCode),
+)
+
+PREPARING: tuple[GraphPass, ...] = tuple(one for one in PIPELINE if isinstance(one, _KINDS))
+"""The passes of the pipeline that keep layout and heads, in its order."""
+
+
+def prepared_graph(imported: Graph, *, check: bool = False) -> Graph:
+    """A model as calibration sees it, and as precision is decided on it; its values have the same
+    names in every process.
+
+    check: compare the graph before and after each pass on random numbers.
+    Raises: InternalError when `imported` is invalid.
+    """
+    return optimise(imported, PREPARING, check=check)[0]
+
+
+def calibrated_values(prepared: Graph) -> tuple[str, ...]:
+    """The values that have a range: those of float32 that are no constants, in order, inputs first.
+    What is computed within branches and loops is none of them.
+    """
+    names = (*prepared.inputs, *(value for node in prepared.nodes for value in node.outputs))
+    return tuple(name for name in names if prepared.types[name].dtype == "float32")
+
+
+def model_digest(prepared: Graph) -> str:
+    """What identifies a model, whatever its file is called and whichever sizes it was given: its
+    nodes, the names of its values, and its weights, which are constants of floats.
+    """
+    digest = hashlib.sha256()
+    for node in prepared.nodes:
+        line = (node.op.title, node.inputs, node.outputs)
+        digest.update(repr(line).encode())
+    for name, constant in sorted(prepared.constants.items()):
+        if type_of(constant).is_float:
+            digest.update(repr((name, str(type_of(constant)))).encode())
+            digest.update(_bytes(constant))
+    return digest.hexdigest()
+
+
+def _bytes(constant: Constant) -> bytes:
+    """The bits of a constant; those of a splat once."""
+    array = array_of(constant)
+    one = array[(slice(1),) * array.ndim] if 0 in array.strides else array
+    return np.ascontiguousarray(one).tobytes()
