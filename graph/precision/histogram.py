@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 Counts = NDArray[np.int64]
 Float32s = NDArray[np.float32]
 
-_LEAST = -100  # the least exponent: what is smaller counts as about 0
+LEAST_EXPONENT = -100  # what is smaller counts as about 0
+MOST_EXPONENT = 128  # of float32
 _LARGEST = float(np.finfo(np.float32).max)
 _MOST_STEPS = 40  # of halving, after which all is in the two bins about 0
 
@@ -38,7 +39,7 @@ class ValueHistogram:
         """
         flat = array.reshape(-1)
         peak = max(float(flat.max(initial=0.0)), -float(flat.min(initial=0.0)))
-        exponent = max(int(np.frexp(peak)[1]), _LEAST) if peak else _LEAST
+        exponent = max(int(np.frexp(peak)[1]), LEAST_EXPONENT) if peak else LEAST_EXPONENT
         scaled = flat * np.float32(bins * 2.0**-exponent)
         places = np.floor(scaled, out=scaled).astype(np.int64)
         places += bins

@@ -5,10 +5,6 @@ Calibration says a range of each of its values, by name, so the names depend on 
 
 from __future__ import annotations
 
-import hashlib
-
-import numpy as np
-
 from ..ir.ir import Graph
 from ..passes.batch_norm_folding import BatchNormFolding
 from ..passes.common_subexpressions import CommonSubexpressions
@@ -25,7 +21,6 @@ from ..passes.pad_folding import PadFolding
 from ..passes.pipeline import PIPELINE, GraphPass, optimise
 from ..passes.region_inputs import RegionInputs
 from ..passes.softmax_recognition import SoftmaxRecognition
-from ..types import Constant, array_of, type_of
 
 _KINDS = (
     *(IdentityRemoval, ConstantFolding, ControlFlow, RegionInputs, BatchNormFolding, PadFolding),
@@ -53,25 +48,3 @@ def calibrated_values(prepared: Graph) -> tuple[str, ...]:
     """
     names = (*prepared.inputs, *(value for node in prepared.nodes for value in node.outputs))
     return tuple(name for name in names if prepared.types[name].dtype == "float32")
-
-
-def model_digest(prepared: Graph) -> str:
-    """What identifies a model, whatever its file is called and whichever sizes it was given: its
-    nodes, the names of its values, and its weights, which are constants of floats.
-    """
-    digest = hashlib.sha256()
-    for node in prepared.nodes:
-        line = (node.op.title, node.inputs, node.outputs)
-        digest.update(repr(line).encode())
-    for name, constant in sorted(prepared.constants.items()):
-        if type_of(constant).is_float:
-            digest.update(repr((name, str(type_of(constant)))).encode())
-            digest.update(_bytes(constant))
-    return digest.hexdigest()
-
-
-def _bytes(constant: Constant) -> bytes:
-    """The bits of a constant; those of a splat once."""
-    array = array_of(constant)
-    one = array[(slice(1),) * array.ndim] if 0 in array.strides else array
-    return np.ascontiguousarray(one).tobytes()

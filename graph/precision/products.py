@@ -1,14 +1,20 @@
-"""Where products read channels and where they make them: what is measured for each channel."""
+"""The products of a model: where they read channels and where they make them, and what identifies a
+model by them.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..ir.ir import Graph, GraphNode
 from ..ops.convolution import Conv
 from ..ops.matmul import Gemm, MatMul
 from ..ops.window import channel_axis
+from ..types import Constant, array_of, type_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,27 @@ def channel_axes(graph: Graph) -> tuple[dict[str, int], dict[str, int]]:
         made.update([product.makes])
     agreed = {name: axes.pop() for name, axes in read.items() if len(axes) == 1}
     return _closed(graph, agreed), _closed(graph, made)
+
+
+def products_digest(prepared: Graph) -> str:
+    """What identifies a model, whatever its file is called and whichever sizes it was given: its
+    products in order, the names of what they read and make, and the bits of their weights.
+    """
+    digest = hashlib.sha256()
+    for product in product_channels(prepared):
+        node = product.node
+        digest.update(repr((node.op.title, node.inputs, node.outputs)).encode())
+        for name in node.inputs:
+            if name in prepared.constants:
+                digest.update(_bits(prepared.constants[name]))
+    return digest.hexdigest()
+
+
+def _bits(constant: Constant) -> bytes:
+    """The type and the bits of a constant; those of a splat once."""
+    array = array_of(constant)
+    one = array[(slice(1),) * array.ndim] if 0 in array.strides else array
+    return str(type_of(constant)).encode() + np.ascontiguousarray(one).tobytes()
 
 
 def _closed(graph: Graph, axes: dict[str, int]) -> dict[str, int]:
