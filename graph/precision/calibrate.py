@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from concurrent.futures import Executor
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...runtime.arrays import ArgumentTypeError, ArgumentValueError
-from ...runtime.engine.engine import Engine
-from ...runtime.index_checks import IndexRangeError
-from ..compile import compile
 from ..given_model import imported_graph
 from ..importers.traced_model import traced_model
 from ..ir.ir import Graph
 from ..options import OptionError, Shapes, check_shapes
 from .calibration import Calibration
-from .calibration_data import CalibrationData, Item, items_of
+from .calibration_data import CalibrationData, items_of
 from .prepared import prepared_graph
 from .products import products_digest
 from .ranges import (
@@ -31,7 +26,8 @@ from .ranges import (
     least_error_range,
     percentile_range,
 )
-from .statistics import CalibrationError, ModelStatistics, ValueStatistics, WantedStatistics
+from .statistics import ModelStatistics, ValueStatistics, WantedStatistics
+from .value_runner import ValueRunner, statistics_of_workers
 
 Progress = Callable[[str], object]
 
@@ -52,6 +48,7 @@ def calibrate(
     percentile: float = 99.999,
     averaging: float = 0.01,
     most: int | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
     """Run a model in floats on some data, and choose a range for each of its values of float32,
@@ -60,8 +57,9 @@ def calibrate(
     model, shapes, args, kwargs, constants: as `compile` has them. data: an iterable, read once, one
     item at a time; each is a dict of arrays by input, a tuple of them in the order of the inputs,
     or the array of a single input. Or a folder of .npy or .npz files, one for each item, in the
-    order of their names; or a function that gives such an iterable. most: of items. progress:
-    called at each stage, and with the number of each item.
+    order of their names; or a function that gives such an iterable. most: of items. executor: one
+    of concurrent.futures, or of Dask, whose workers run the model, on machines like this one; not
+    for "moving", which has an order. progress: called at each stage, and with the number of items.
     method: "minmax": the least and the largest number. "moving": those of the first item, then
     moved by the share `averaging` of the way to those of each later one. "percentile": what leaves
     out 100 - `percentile` per cent, half at either end. "entropy": the symmetric range that loses
@@ -75,6 +73,8 @@ def calibrate(
     infinities of inputs and of what products read or make; what `compile` raises.
     """
     _check(method, bins, percentile, averaging, most)
+    if executor is not None and method == "moving":
+        raise _needs_order()
     check_shapes(shapes)
     tell = progress or _silent
     tell("import")
@@ -86,57 +86,13 @@ def calibrate(
         averaging if method == "moving" else None,
     )
     runner = ValueRunner.of(prepared, wanted, tell)
-    found: ModelStatistics | None = None
-    for number, item in enumerate(items_of(data, runner.engine.inputs, most)):
-        tell(f"item {number + 1}")
-        one = runner.statistics(item, number)
-        found = one if found is None else found.merged(one, wanted.share)
-    assert found is not None
+    items = items_of(data, runner.engine.inputs, most)
+    if executor is None:
+        found = runner.all_statistics(items, tell)
+    else:
+        found = statistics_of_workers(runner, items, executor, tell)
     tell("ranges")
-    choose = _Choice(method, bins, percentile)
-    return _calibration(prepared, choose, found)
-
-
-@dataclass(frozen=True, slots=True)
-class ValueRunner:
-    """Computes the values of a model by an engine of it, in float32.
-
-    Its kernels are proved, as all are; they are not run beside their references: those of the model
-    itself are, when it is compiled.
-    """
-
-    engine: Engine[Any]
-    wanted: WantedStatistics
-
-    @staticmethod
-    def of(prepared: Graph, wanted: WantedStatistics, tell: Progress) -> ValueRunner:
-        """Compile the engine whose outputs are all values that are wanted."""
-        computed = tuple(name for name in wanted.names if name not in prepared.inputs)
-        if not computed:
-            raise CalibrationError(
-                f"calibrate: '{prepared.name}' computes no value of float32; expected a model in "
-                "float32.",
-                code="calibrate-no-values",
-            )
-        graph = replace(prepared, outputs=computed)
-        return ValueRunner(compile(graph, verify="off", progress=tell), wanted)
-
-    def statistics(self, item: Item, number: int) -> ModelStatistics:
-        """Those of one item. Raises: CalibrationError, which names the item."""
-        try:
-            outputs: Mapping[str, NDArray[np.generic]] = self.engine.run(item)
-        except (ArgumentTypeError, ArgumentValueError, IndexRangeError) as error:
-            raise CalibrationError(
-                f"calibrate: item {number} does not fit: {error.message}",
-                code="calibrate-run",
-                hints=(*error.hints, "shapes={...} says which sizes the model takes."),
-            ) from error
-        given = {name: np.asarray(value) for name, value in item.items()}
-        try:
-            return ModelStatistics.of(self.wanted, {**given, **outputs})
-        except CalibrationError as error:
-            error.notes = (*error.notes, f"this is in item {number} of the data.")
-            raise
+    return _calibration(prepared, _Choice(method, bins, percentile), found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +157,15 @@ def _check(
         raise _no_option("averaging", averaging, "0 to 1")
     if most is not None and (type(most) is not int or most < 1):
         raise _no_option("most", most, "a number of items, or None for all")
+
+
+def _needs_order() -> OptionError:
+    return OptionError(
+        "calibrate: options method='moving' and executor contradict each other: a moving average "
+        "depends on the order of the items.",
+        code="calibrate-moving-executor",
+        hints=("leave out one of them.",),
+    )
 
 
 def _is_number(value: object, low: float, high: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from itertools import accumulate, pairwise
 from os import PathLike
 from pathlib import Path
@@ -21,7 +22,7 @@ from ..types import Array
 from .calibration_file import calibration_file_error, read_calibration, write_calibration
 from .histogram import LEAST_EXPONENT, MOST_EXPONENT, Counts, Float32s, ValueHistogram
 from .products import products_digest
-from .ranges import METHODS, CalibrationMethod
+from .ranges import METHODS, CalibrationMethod, Interval
 
 if TYPE_CHECKING:
     from ...tir.svg.picture import Picture
@@ -36,8 +37,6 @@ _KINDS: dict[str, np.dtype[Any]] = {
     "counts": np.dtype(np.int64),
     "exponents": np.dtype(np.int64),
 }
-
-Range = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +56,8 @@ class Calibration:
     digest: str
     method: CalibrationMethod
     items: int
-    ranges: Mapping[str, Range]
-    extremes: Mapping[str, Range]
+    ranges: Mapping[str, Interval]
+    extremes: Mapping[str, Interval]
     channel_peaks: Mapping[str, Float32s]
     channel_means: Mapping[str, Float32s]
     histograms: Mapping[str, ValueHistogram] = field(default_factory=dict)
@@ -87,12 +86,15 @@ class Calibration:
         """The magnitudes of all ranges in the order of the model, and where they were cut."""
         from .calibration_pictures import draw_ranges  # a compile draws nothing
 
-        return draw_ranges(self)
+        return draw_ranges(self.ranges, self.extremes, self.title)
 
     def _repr_html_(self) -> str:
-        from .calibration_pictures import calibration_html  # a compile draws nothing
+        from .calibration_pictures import ranges_html  # a compile draws nothing
 
-        return calibration_html(self)
+        listed = printable(", ".join(self.infinite))
+        below = f"<p>infinite, without a range: {escape(listed)}</p>" if listed else ""
+        table = ranges_html(self.ranges, self.histograms)
+        return f"<p>{escape(self.title)}</p>{self.picture().svg}{table}{below}"
 
     def check_fits(self, prepared: Graph) -> None:
         """Refuse a prepared graph of another model than was calibrated. Raises: ModelError."""
@@ -203,7 +205,7 @@ def _names(listed: Reader) -> tuple[str, ...]:
     return names
 
 
-def _pairs(names: tuple[str, ...], numbers: Array) -> dict[str, Range]:
+def _pairs(names: tuple[str, ...], numbers: Array) -> dict[str, Interval]:
     """A range of each value."""
     if len(numbers) != 2 * len(names) or not np.isfinite(numbers).all():
         raise ValueError("it has not two numbers for each value")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...tir.svg.axes import Axes
@@ -13,22 +11,21 @@ from ...tir.svg.picture import Picture
 from ...tir.svg.scale import Scale, whole_text
 from ...tir.svg.shapes import BLUE, FAINT, GREY, ORANGE, line, rectangle, text
 from ...tir.text.display import printable
-from ...tir.text.html import details, html_table
+from ...tir.text.html import details
 from .histogram import ValueHistogram
-
-if TYPE_CHECKING:
-    from .calibration import Calibration, Range
+from .ranges import Interval
 
 _WIDTH, _HEIGHT = 760.0, 300.0
 _SMALL_WIDTH, _SMALL_HEIGHT, _BARS = 260.0, 44.0, 64  # of a histogram in a row
 _MOST_ROWS = 400
 
 
-def draw_ranges(calibration: Calibration) -> Picture:
+def draw_ranges(
+    ranges: Mapping[str, Interval], extremes: Mapping[str, Interval], caption: str
+) -> Picture:
     """How far the range of each value reaches above and below 0, in the order of the model, on a
     logarithmic scale; faint, how far it would have to reach for all that was seen.
     """
-    ranges, extremes = calibration.ranges, calibration.extremes
     magnitudes = [abs(end) for one in (ranges, extremes) for both in one.values() for end in both]
     across, upwards = Axes.spans(_WIDTH, _HEIGHT)
     axes = Axes(
@@ -43,10 +40,12 @@ def draw_ranges(calibration: Calibration) -> Picture:
         for number, name in enumerate(ranges)
         for mark in _value_marks(axes, number, name, ranges[name], extremes[name])
     ]
-    return axes.picture(calibration.title, marks)
+    return axes.picture(caption, marks)
 
 
-def _value_marks(axes: Axes, number: int, name: str, cut: Range, seen: Range) -> Iterator[str]:
+def _value_marks(
+    axes: Axes, number: int, name: str, cut: Interval, seen: Interval
+) -> Iterator[str]:
     """The ends of a range, and of what was seen where that is more."""
     title = printable(f"{name}: {cut[0]:.4g} to {cut[1]:.4g}, seen {seen[0]:.4g} to {seen[1]:.4g}")
     start, end = axes.x(number + 0.1), axes.x(number + 0.9)
@@ -62,7 +61,7 @@ def _value_marks(axes: Axes, number: int, name: str, cut: Range, seen: Range) ->
             yield line(((start, y), (end, y)), stroke=colour, title=title)
 
 
-def draw_histogram(histogram: ValueHistogram, cut: Range) -> Picture:
+def draw_histogram(histogram: ValueHistogram, cut: Interval) -> Picture:
     """The elements of a value on a logarithmic scale, those beyond its range in grey."""
     counts, edges = histogram.trimmed(_BARS)
     low, high = float(edges[0]), float(edges[-1])
@@ -85,41 +84,19 @@ def draw_histogram(histogram: ValueHistogram, cut: Range) -> Picture:
     return Picture(_SMALL_WIDTH, _SMALL_HEIGHT, caption, tuple(marks))
 
 
-def calibration_html(calibration: Calibration) -> str:
-    """A picture of all ranges; below it those of each value, with its histogram where there is one,
-    which opens at a click.
-    """
-    names = list(calibration.ranges)[:_MOST_ROWS]
-    shown = details(
-        f"{len(calibration.ranges)} values",
-        _histograms(calibration, names) if calibration.histograms else _table(calibration, names),
-    )
-    more = len(calibration.ranges) - len(names)
+def ranges_html(ranges: Mapping[str, Interval], histograms: Mapping[str, ValueHistogram]) -> str:
+    """A table of the ranges, with histograms where there are some, which opens at a click."""
+    names = list(ranges)[:_MOST_ROWS]
+    heads = ("value", "least", "largest", *(("elements (log)",) if histograms else ()))
+    rows = "".join(_row(name, ranges[name], histograms.get(name)) for name in names)
+    head = "".join(f"<th>{text}</th>" for text in heads)
+    more = len(ranges) - len(names)
     below = f"<p>and {more} more values</p>" if more > 0 else ""
-    if calibration.infinite:
-        listed = printable(", ".join(calibration.infinite))
-        below += f"<p>infinite, without a range: {escape(listed)}</p>"
-    return f"<p>{escape(calibration.title)}</p>{calibration.picture().svg}{shown}{below}"
+    return details(f"{len(ranges)} values", f"<table><tr>{head}</tr>{rows}</table>{below}")
 
 
-def _table(calibration: Calibration, names: Iterable[str]) -> str:
-    rows = (
-        (printable(name), *(f"{end:.4g}" for end in calibration.ranges[name])) for name in names
-    )
-    return html_table(("value", "least", "largest"), rows)
-
-
-def _histograms(calibration: Calibration, names: Iterable[str]) -> str:
-    """A table with a histogram of each value."""
-    rows = []
-    for name in names:
-        cut, found = calibration.ranges[name], calibration.histograms.get(name)
-        drawn = "" if found is None else draw_histogram(found, cut).svg
-        texts = "".join(f"<td>{escape(one)}</td>" for one in (printable(name), *_ends(cut)))
-        rows.append(f"<tr>{texts}<td>{drawn}</td></tr>")
-    heads = "".join(f"<th>{head}</th>" for head in ("value", "least", "largest", "elements (log)"))
-    return f"<table><tr>{heads}</tr>{''.join(rows)}</table>"
-
-
-def _ends(cut: Range) -> tuple[str, str]:
-    return f"{cut[0]:.4g}", f"{cut[1]:.4g}"
+def _row(name: str, cut: Interval, histogram: ValueHistogram | None) -> str:
+    texts = (printable(name), f"{cut[0]:.4g}", f"{cut[1]:.4g}")
+    cells = "".join(f"<td>{escape(one)}</td>" for one in texts)
+    drawn = "" if histogram is None else f"<td>{draw_histogram(histogram, cut).svg}</td>"
+    return f"<tr>{cells}{drawn}</tr>"

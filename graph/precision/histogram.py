@@ -51,6 +51,13 @@ class ValueHistogram:
         counts = [_widened(one.counts, exponent - one.exponent) for one in (self, other)]
         return ValueHistogram(exponent, counts[0] + counts[1])
 
+    def __str__(self) -> str:
+        counts, edges = self.trimmed()
+        bins = f"{len(counts)} bins from {edges[0]:.4g} to {edges[-1]:.4g}"
+        return f"histogram of {self.elements} elements in {bins}"
+
+    __repr__ = __str__
+
     @property
     def elements(self) -> int:
         """The number of elements."""

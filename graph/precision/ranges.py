@@ -19,6 +19,7 @@ METHODS: tuple[CalibrationMethod, ...] = ("minmax", "moving", "entropy", "percen
 WITH_HISTOGRAMS = ("entropy", "percentile", "mse")
 
 Bounds = tuple[np.float32, np.float32]
+Interval = tuple[float, float]  # the same, as Python's numbers
 
 ENTROPY_LEVELS = 128
 _SMOOTHING = 0.0001
