@@ -57,7 +57,7 @@ def compile(
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     specialise: Sequence[NamedSizes] | int = (),
-    precision: str = "float32",
+    precision: str | Mapping[str, str] = "float32",
     effort: str = "default",
     schedules: ScheduleSource | Chooser | None = None,
     require_tuned: bool = False,
@@ -84,6 +84,8 @@ def compile(
     [(1, 3), (2, 3)]}. constants: values of inputs, {"k": [1]}, None where an optional one has no
     element. specialise: sizes that come often, [{"batch": 1}]: each gets a variant of the engine
     for them alone, which shares the weights; 4: the four most frequent ones, in the background.
+    precision: "bfloat16" or "float16": products by constant weights may have operands of 16 bits
+    where that is priced faster, {"fc1": "bfloat16"}: those of these nodes or values have them.
     schedules: a source of schedules and times, or a function of (func, target); require_tuned:
     refuse a function that it has no tuned schedule for. passes: in place of `tw.PASSES`, such as
     tw.PASSES.after(GeluRecognition, MyPass()); what yours make is always compared. max_bytes: most
@@ -97,11 +99,12 @@ def compile(
     Raises: ModelError, among them OptionError, UntunedError and MemoryLimitError; TargetError,
     ScheduleError, CompilerNotFound.
     """
-    check_options(precision=precision, effort=effort, deterministic=deterministic)
+    check_options(effort=effort, deterministic=deterministic)
     check_options(verify=verify, calibration=calibration)
     chosen = given_passes(passes)
     options = BuildOptions(
-        shapes, schedules, require_tuned, chosen, max_contexts, strict, verify, tolerance, constants
+        *(shapes, schedules, require_tuned, chosen, max_contexts),
+        *(strict, verify, tolerance, constants, precision),
     )
     model = traced_model(model, args, kwargs, shapes)
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
@@ -190,6 +193,8 @@ class _Job:
         if digest is None or constants is None:
             return None
         plain = {name: getattr(options, name) for name in ("strict", "verify", "tolerance")}
+        asked = options.precision
+        plain["precision"] = sorted(asked.items()) if isinstance(asked, Mapping) else asked
         shapes = dict(options.shapes or {})
         values = {"shapes": shapes, "constants": constants, "variants": variants, **plain}
         if passes is not None:

@@ -85,6 +85,7 @@ def _compiled(
         check=check,
         strict=options.strict,
         tolerance=options.tolerance,
+        precision=options.precision,
     )
     if options.require_tuned:
         _check_tuned(planned.lowered.program, target, source)
@@ -95,6 +96,7 @@ def _compiled(
         max_contexts=options.max_contexts,
         seconds=(*clock.laps, *planned.seconds),
         tolerance=options.tolerance,
+        allow=planned.allow,
     )
     job = _Job(planned, target, source, how)
     made = _build(job)
@@ -177,7 +179,7 @@ def _noted(job: _Job, engine: Engine, note: str) -> Engine:
     report = replace(engine.parts.report, notes=(note, *engine.parts.report.notes))
     return Engine(
         replace(engine.parts, report=report),
-        reference=_reference(job.planned.imported),
+        reference=_reference(job.planned.reference),
         max_contexts=job.options.max_contexts,
     )
 
@@ -201,14 +203,14 @@ def _build(job: _Job) -> _Made:
     """
     planned, failed = job.planned, list[str]()
     while True:
-        lowered, imported = planned.lowered, planned.imported
+        lowered, meant = planned.lowered, planned.reference
         options = replace(
             job.options,
             notes=(*failed, *explain(planned)),
             divisible=divisible(planned),
             lower_bound_bytes=lowered.plan.lower_bound,
-            imported=reference_model(imported).stored(),
-            oracle=model_oracle(imported),
+            imported=reference_model(meant).stored(),
+            oracle=model_oracle(meant),
         )
         try:
             engine = build_program(
@@ -216,7 +218,7 @@ def _build(job: _Job) -> _Made:
                 lowered.constants,
                 job.target,
                 source=job.source,
-                reference=_reference(imported),
+                reference=_reference(meant),
                 options=options,
             )
             return _Made(engine, planned)

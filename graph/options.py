@@ -36,12 +36,14 @@ class BuildOptions:
     verify: Verify = "all"
     tolerance: float | None = None
     constants: Mapping[str, object] | None = None
+    precision: str | Mapping[str, str] = "float32"
 
     def __post_init__(self) -> None:
         """Refuse options that no build has. Raises: ShapesError, OptionError."""
         check_shapes(self.shapes)
         check_constants(self.constants)
         check_tolerance(self.tolerance, self.strict)
+        check_precision(self.precision, self.strict)
 
 
 class PassesError(ModelError, TypeError):
@@ -69,7 +71,7 @@ class Accepted:
 
 
 OPTIONS = {
-    "precision": Accepted(("float32",), ("float16", "bfloat16", "int8")),
+    "precision": Accepted(("float32", "float16", "bfloat16"), ("int8",)),
     "effort": Accepted(("default",), ("fast", "best")),
     "deterministic": Accepted(("engine",), ("batch",)),
     "verify": Accepted(("all", "rewrites", "kernels", "emulated", "off")),
@@ -114,6 +116,34 @@ def check_tolerance(tolerance: object, strict: bool) -> None:
             f"compile: options strict=True and tolerance={tolerance!r} contradict each other: a "
             "strict build takes no other algorithm than the operators' own.",
             code="compile-tolerance-strict",
+            hints=("leave out one of them.",),
+        )
+
+
+def check_precision(precision: object, strict: bool) -> None:
+    """Refuse what is no type of products, maps no names to such types, or contradicts `strict`.
+
+    Raises: OptionError.
+    """
+    if not isinstance(precision, Mapping):
+        check_options(precision=precision)
+        kinds = [precision]
+    else:
+        kinds = list(precision.values())
+        known = OPTIONS["precision"].values
+        for name, kind in precision.items():
+            if not isinstance(name, str) or kind not in known:
+                listed = " or ".join(map(repr, known))
+                raise OptionError(
+                    f"compile: option precision={{{name!r}: {kind!r}}} is no precision of a "
+                    f"product; expected the name of a node or a value, and {listed}.",
+                    code="compile-precision",
+                )
+    if strict and set(kinds) != {"float32"}:
+        raise OptionError(
+            f"compile: options strict=True and precision={precision!r} contradict each other: a "
+            "strict build rounds where the model does.",
+            code="compile-precision-strict",
             hints=("leave out one of them.",),
         )
 
