@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .graph.passes.passes import PASSES as PASSES
     from .graph.passes.passes import Passes as Passes
     from .graph.plan.tasks import tasks as tasks
+    from .graph.precision.accuracy import Accuracy as Accuracy
     from .graph.precision.calibrate import calibrate as calibrate
     from .graph.precision.calibration import Calibration as Calibration
     from .graph.types import TensorType as TensorType
@@ -59,6 +60,7 @@ __version__ = "0.1.0"
 
 # name -> "module:name" where it lives, or "module:" for a module itself; the same names as above
 _HOMES = {
+    "Accuracy": "graph.precision.accuracy:Accuracy",
     "AtenRule": "graph.extensions.rules:AtenRule",
     "Calibration": "graph.precision.calibration:Calibration",
     "Context": "runtime.engine.context:Context",

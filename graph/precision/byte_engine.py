@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...driver.backends.table import backend_of
 from ...runtime.engine.engine import Engine
 from ...runtime.log import log
 from ...tir.errors import known_names
@@ -195,10 +194,8 @@ def _seconds(
     engine: Engine, inputs: Mapping[str, Array], layers: Sequence[Layer]
 ) -> dict[str, float]:
     """Seconds of the launches that compute each layer, or make levels for it alone."""
-    by_node, by_data = {}, {}
-    for layer in layers:
-        by_node[layer.name] = layer.name
-        by_data.setdefault(layer.data, layer.name)
+    by_node = {layer.name: layer.name for layer in layers}
+    by_data = {layer.data: layer.name for layer in layers}
     found = dict.fromkeys(by_node, 0.0)
     for step in engine.profile(inputs).steps:
         parts = set(step.label.split(", "))
@@ -217,12 +214,11 @@ def _layer_lines(
     slow: Mapping[str, LayerTimes],
 ) -> list[str]:
     """A line of each layer: its type, its error, its times, or why it stays float."""
-    lines = []
-    for layer in chosen:
-        lines.append(
-            f"precision: '{layer.name}': bytes: error {choice.errors[layer.name]:.1e} of the power "
-            f"of its result; {times[layer.name]}"
-        )
+    lines = [
+        f"precision: '{layer.name}': bytes: error {choice.errors[layer.name]:.1e} of the power "
+        f"of its result; {times[layer.name]}"
+        for layer in chosen
+    ]
     lines += [
         f"precision: '{name}': float32: as bytes it is not faster: {one}"
         for name, one in slow.items()

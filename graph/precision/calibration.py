@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -70,6 +71,14 @@ class Calibration:
             f"calibration of '{self.model}' by {self.method}: {len(self.ranges)} values, "
             f"{self.items} item{'' if self.items == 1 else 's'}, digest {self.digest[:_SHOWN]}"
         )
+
+    @property
+    def key(self) -> str:
+        """What identifies the ranges, of this model: equal for equal ones."""
+        digest = hashlib.sha256(self.digest.encode())
+        for name, interval in sorted(self.ranges.items()):
+            digest.update(repr((name, interval)).encode())
+        return digest.hexdigest()
 
     def __str__(self) -> str:
         lines = [self.title]

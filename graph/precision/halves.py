@@ -240,9 +240,7 @@ def _plain_weights(graph: Graph, node: GraphNode) -> Array:
     return array.T if isinstance(node.op, Gemm) and node.op.trans_b else array
 
 
-def _rounds_in_place(
-    graph: Graph, readers: Mapping[str, list[GraphNode]], value: str
-) -> bool:
+def _rounds_in_place(graph: Graph, readers: Mapping[str, list[GraphNode]], value: str) -> bool:
     """Whether the kernel that makes a value may store it rounded: it is no input or output, and who
     reads it is a product, or widens what it reads as it computes elementwise.
     """
