@@ -11,6 +11,7 @@ from zlib import error as CompressionError  # an exception in lower case
 
 import numpy as np
 
+from ...runtime.files.regular_file import open_regular
 from ...runtime.model.interface import TensorSpec
 from .statistics import CalibrationError
 
@@ -101,10 +102,12 @@ def _of_folder(folder: Path) -> Iterator[object]:
 def _of_file(path: Path) -> object:
     """The array of a .npy, the arrays of a .npz by name. Raises: CalibrationError."""
     try:
-        found = np.load(path, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return found
-        with found:
+        with open_regular(path) as file:  # NumPy leaves a damaged one open
+            if file is None:
+                raise ValueError("it is no regular file")
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return found
             return {name: found[name] for name in found.files}
     except (ValueError, EOFError, OSError, KeyError, MemoryError, RuntimeError) as error:
         raise _file_error(path, error) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from html import escape
+
 import numpy as np
 
 from ...tir.svg.axes import Axes
