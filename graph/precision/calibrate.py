@@ -65,10 +65,9 @@ def calibrate(
     out 100 - `percentile` per cent, half at either end. "entropy": the symmetric range that loses
     the least information in 128 levels (S. Migacz, 2017). "mse": of 36 shares of the range that was
     seen, from 0.3, the one with the least squared error in 256 levels. All but the last are those
-    of onnxruntime's calibrators; it has the bits of these where the histograms are the same. bins:
-    of the histograms of the last three, at least so many over the magnitudes of a value; "entropy"
-    tries at most so many. Their width is a power of two, so memory is bounded and the order of
-    items does not matter.
+    of onnxruntime's calibrators. bins: of a histogram, at least so many over the magnitudes of a
+    value; "entropy" tries at most so many. Their width is a power of two: memory is bounded, and
+    the order of the items does not matter.
     Raises: OptionError; CalibrationError, a ModelError, for data that do not fit, for NaN, and for
     infinities of inputs and of what products read or make; what `compile` raises.
     """
