@@ -147,7 +147,8 @@ def _entry(source: str, name: str, item: object, begin: int) -> TensorEntry:
         )
     if dtype not in BITS:
         raise ModelError(
-            f"model: '{source}': '{name}' has dtype {dtype!r:.40}; expected one of {', '.join(BITS)}.",
+            f"model: '{source}': '{name}' has dtype {dtype!r:.40}; expected one of "
+            f"{', '.join(BITS)}.",
             code="safetensors-dtype",
         )
     if len(shape) > RANK or math.prod(max(1, size) for size in shape) > ELEMENTS:
