@@ -114,6 +114,7 @@ MISFITS: dict[str, dict[str, object]] = {
     "levels": {"levels": np.zeros((3, 2, 9), np.uint8)},
     "scales": {"scales": np.zeros((3, 2), np.int32)},
     "order": {"order": np.zeros(32, np.int32)},
+    "order_negative": {"order": np.arange(-1, 31, dtype=np.int32)},
     "order_outside": {"order": np.arange(1, 33, dtype=np.int32)},
 }
 

@@ -69,6 +69,7 @@ def test_numbers_that_are_not_aligned_are_copied(tmp_path: Path) -> None:
         path.write_bytes(safetensors_file(padded, np.float32([1, 2]).tobytes()))
         found = tw.read_safetensors(path)["a"]
         assert found.flags.aligned
+        assert not found.flags.writeable
         assert found.tolist() == [1, 2]
 
 
@@ -144,9 +145,9 @@ def test_a_layer_of_gptq_needs_no_groups_of_rows(tmp_path: Path) -> None:
     parts = _gptq(4, 64, 32, 16, act_order=False)
     wanted = _gptq_by_definition(parts, 4, 1)
     del parts["up.g_idx"]
-    parts["up.bias"] = np.zeros(32, np.float32)
+    parts |= {"up.bias": np.zeros(32, np.float32), "norm.scales": np.zeros(4, np.float32)}
     weights = tw.read_safetensors(_file(tmp_path, parts))
-    assert sorted(weights) == ["up.bias", "up.weight"]
+    assert sorted(weights) == ["norm.scales", "up.bias", "up.weight"]
     assert np.array_equal(weights["up.weight"].dequantized(), wanted)
 
 
@@ -187,6 +188,10 @@ MISFITS: dict[str, Arrays] = {
     "groups": _changed(g_idx=np.where(GROUPS == 3, 2, GROUPS).astype(np.int32)),
     "negative_group": _changed(g_idx=GROUPS - 1),
     "rows": _changed(g_idx=GROUPS[:60]),
+    "steps": _changed(scales=np.zeros((5, 32), np.float16), qzeros=np.zeros((5, 4), np.int32)),
+    "awq_steps": _changed(
+        qweight=np.zeros((62, 4), np.int32), g_idx=None, scales=np.zeros((4, 32), np.float16)
+    ),
     "awq_zeros": _changed(qweight=np.zeros((64, 4), np.int32), qzeros=np.zeros((3, 4), np.int32)),
 }
 
