@@ -128,16 +128,20 @@ class BlockWeights:
 
 def packed_levels(levels: Bytes, bits: int) -> Bytes:
     """Levels, uint8 [..., n] below 2**bits, in bytes [..., n * bits / 8]."""
-    apart = levels.reshape(*levels.shape[:-1], -1, 8 // bits)
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    return cast(Bytes, np.bitwise_or.reduce(apart << shifts, axis=-1))
+    count = 8 // bits
+    packed = levels[..., ::count].copy()
+    for place in range(1, count):
+        packed |= levels[..., place::count] << np.uint8(place * bits)
+    return packed
 
 
 def unpacked_levels(packed: Bytes, bits: int) -> Bytes:
     """The levels, uint8 [..., n], of bytes that `packed_levels` made."""
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    apart = (packed[..., None] >> shifts) & np.uint8((1 << bits) - 1)
-    return apart.reshape(*packed.shape[:-1], -1)
+    count, mask = 8 // bits, np.uint8((1 << bits) - 1)
+    levels = np.empty((*packed.shape[:-1], packed.shape[-1] * count), np.uint8)
+    for place in range(count):
+        levels[..., place::count] = (packed >> np.uint8(place * bits)) & mask
+    return levels
 
 
 def _is_permutation(order: NDArray[np.int32]) -> bool:

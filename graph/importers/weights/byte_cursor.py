@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...errors import ModelError
 
 NAME = 1024  # characters
+_LENGTH = struct.Struct("<Q")  # of a text
 
 
 @dataclass(slots=True)
@@ -67,6 +68,24 @@ class ByteCursor:
                 code="gguf-name",
             )
         return found
+
+    def texts(self, count: int, what: str) -> tuple[str, ...]:
+        """The next texts: a vocabulary has many. Raises: ModelError."""
+        data, end, made = self.data, len(self.data), list[str]()
+        for number in range(count):
+            begin = self.place + _LENGTH.size
+            if begin <= end:
+                stop = begin + _LENGTH.unpack_from(data, self.place)[0]
+                if stop <= end:
+                    try:
+                        made.append(str(data[begin:stop], "utf-8"))
+                    except UnicodeDecodeError:
+                        pass  # of which the call below tells
+                    else:
+                        self.place = stop
+                        continue
+            made.append(self.text(f"text {number} of {what}"))
+        return tuple(made)
 
     def text(self, what: str) -> str:
         """The next text, behind its length. Raises: ModelError where it is no UTF-8."""

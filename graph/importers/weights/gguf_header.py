@@ -163,7 +163,7 @@ def _array(cursor: ByteCursor, key: str) -> object:
     kind = cursor.size("I", f"the type of the array '{key}'")
     if kind == _TEXT:
         count = cursor.count("Q", f"texts in '{key}'", 8, VALUES)
-        return tuple(cursor.text(f"text {number} of '{key}'") for number in range(count))
+        return cursor.texts(count, f"'{key}'")
     if kind not in _FORMS:
         raise ModelError(
             f"model: '{cursor.source}': the array '{key}' holds values of type {kind}; expected "

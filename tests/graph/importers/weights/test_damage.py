@@ -70,6 +70,8 @@ GGUF: dict[str, Callable[[], bytes]] = {
     "huge_text": lambda: _key(TEXTS, struct.pack("<Q", 1 << 62)),
     "huge_array": lambda: _array(4, 1 << 60),
     "many_texts": lambda: _array(TEXTS, 1000),
+    "text_in_array": lambda: _array(TEXTS, 2, text("a") + text(b"\xff")),
+    "cut_array": lambda: _array(TEXTS, 2, text("abcdefgh") + struct.pack("<Q", 9)),
     "huge_texts": lambda: _array(TEXTS, 1 << 60),
     "long_name": lambda: _key(4, U32(1), name="k" * 1025),
     "no_utf8": lambda: _key(4, U32(1), name=b"k\xff"),
