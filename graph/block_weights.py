@@ -105,7 +105,7 @@ class BlockWeights:
         return sum(array.nbytes for array in arrays if array is not None)
 
     def dequantized(self) -> NDArray[np.float32]:
-        """The matrix, float32 [K, N]: a view of a dense array [N, K]."""
+        """The matrix, float32 [K, N]; a column lies densely in memory."""
         steps, columns = self.shape
         numbers = unpacked_levels(cast(Bytes, self.levels), self.bits).astype(np.float32)
         scales = self.scales.astype(np.float32)[:, :, None]
