@@ -175,7 +175,7 @@ class _Rescaler:
         self.graph = graph
         self.operands: dict[tuple[str, int], Doubles] = {}  # result of the node, place -> factors
         self.divided: dict[str, Doubles] = {}  # values in front of whose products a division stands
-        axes, _ = channel_axes(graph)
+        axes = channel_axes(graph)
         for value, given in factors.items():
             wide = given.astype(np.float64)
             products, others = readers_of(graph, value)

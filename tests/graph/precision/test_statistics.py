@@ -20,7 +20,7 @@ from tilewright.graph.types import Array
 
 from .models import masked, network, whole
 
-WANTED = WantedStatistics(("v",), frozenset({"v"}), {"v": 1}, {"v": 1}, bins=16)
+WANTED = WantedStatistics(("v",), frozenset({"v"}), {"v": 1}, bins=16)
 LOOSE = WantedStatistics(("v",), frozenset(), {}, {}, bins=16)
 
 
