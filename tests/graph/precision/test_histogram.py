@@ -59,6 +59,14 @@ def test_each_number_is_counted_in_its_bin(array: Float32s, bins: int) -> None:
     assert list(found.counts) == counted(array, found.exponent, bins)
 
 
+@pytest.mark.parametrize("number", [1.1754944e-38, 1e-45])
+def test_what_becomes_0_when_it_is_scaled_keeps_its_side(number: float) -> None:
+    numbers = np.array([number, -number, 2.0**23], np.float32)
+    assert list(ValueHistogram.of(numbers, 1).counts) == [1, 2]
+    small = ValueHistogram.of(numbers[:2], 1).merged(ValueHistogram.of(numbers[2:], 1))
+    assert list(small.counts) == [1, 2]
+
+
 @given(first=ANY, second=ANY, bins=st.sampled_from([1, 3, 8, 100]))
 def test_a_merged_histogram_is_that_of_all_elements(
     first: Float32s, second: Float32s, bins: int
