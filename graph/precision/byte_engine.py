@@ -179,7 +179,10 @@ class _ByteJob:
             if evaluation.is_within(found) or not chosen:
                 break
             choice = search.with_less(choice)
-        lines = [*_layer_lines(choice, chosen, times, slow), *_scores(accuracy, found, chosen)]
+        lines = [*_layer_lines(choice, chosen, times, slow), *_scores(accuracy, found)]
+        if not chosen:
+            lines.append(f"accuracy: {_why_none(choice, accuracy)}: the engine computes in float32")
+            log.warning("compile: %s", lines[-1])
         return ByteEngine(engine, self._notes(chosen, lines))
 
     def _built(self, layers: tuple[Layer, ...]) -> Engine:
@@ -255,13 +258,13 @@ def _layer_lines(
     return [*lines, *(f"precision: {note}" for note in choice.notes)]
 
 
-def _scores(accuracy: Accuracy, found: Sequence[SliceScore], chosen: Sequence[Layer]) -> list[str]:
+def _why_none(choice: Choice, accuracy: Accuracy) -> str:
+    """Why no product multiplies bytes."""
+    if choice.layers:
+        return "no product that keeps the budget is faster with bytes"
+    return f"no product may multiply bytes within a drop of {accuracy.max_drop:g}"
+
+
+def _scores(accuracy: Accuracy, found: Sequence[SliceScore]) -> list[str]:
     metric = accuracy.metric if isinstance(accuracy.metric, str) else "score"
-    lines = [f"accuracy: {metric} of {one}" for one in found]
-    if not chosen:
-        lines.append(
-            f"accuracy: no product may multiply bytes within a drop of {accuracy.max_drop:g}: "
-            "the engine computes in float32"
-        )
-        log.warning("compile: %s", lines[-1])
-    return lines
+    return [f"accuracy: {metric} of {one}" for one in found]
