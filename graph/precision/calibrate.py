@@ -66,8 +66,8 @@ def calibrate(
     the least information in 128 levels (S. Migacz, 2017). "mse": of 36 shares of the range that was
     seen, from 0.3, the one with the least squared error in 256 levels. All but the last are those
     of onnxruntime's calibrators. bins: of a histogram, at least so many over the magnitudes of a
-    value; "entropy" tries at most so many. Their width is a power of two: memory is bounded, and
-    the order of the items does not matter.
+    value, for "entropy" at most. Their width is a power of two: memory is bounded, and the order of
+    the items does not matter.
     Raises: OptionError; CalibrationError, a ModelError, for data that do not fit, for NaN, and for
     infinities of inputs and of what products read or make; what `compile` raises.
     """
@@ -81,7 +81,7 @@ def calibrate(
     prepared = prepared_graph(imported_graph(source, shapes, constants))
     wanted = WantedStatistics.of(
         prepared,
-        bins if method in WITH_HISTOGRAMS else None,
+        1 << (bins - 1).bit_length() if method in WITH_HISTOGRAMS else None,
         averaging if method == "moving" else None,
     )
     runner = ValueRunner.of(prepared, wanted, tell)
