@@ -80,7 +80,7 @@ def test_a_merged_histogram_is_that_of_all_elements(
 
 
 def test_it_has_the_bins_of_numpy() -> None:
-    array = np.random.default_rng(0).standard_normal(10_000).astype(np.float32)
+    array = np.random.default_rng(0).standard_normal(200_001).astype(np.float32)
     found = ValueHistogram.of(array, 64)
     expected, _ = np.histogram(array, 128, range=(-(2.0**found.exponent), 2.0**found.exponent))
     assert np.array_equal(found.counts, expected)
