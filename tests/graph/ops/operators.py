@@ -20,6 +20,7 @@ from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
 from tilewright.graph.ops.linear_algebra.determinant import Det
 from tilewright.graph.ops.linear_algebra.elimination import EliminationStep
 from tilewright.graph.ops.logic import Where
+from tilewright.graph.ops.half_products import HalfConv, HalfMatMul
 from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
@@ -197,6 +198,8 @@ def _others() -> tuple[Sample, ...]:
         (Gemm(0.5, 2.0, False, True), (rows, numbers(7, 5), numbers(7))),
         (MatMul(), (x, numbers(4, 3))),
         (IntegerMatMul(), (numbers(2, 3, dtype="uint8"), numbers(3, 4, dtype="int8"))),
+        (HalfMatMul(), (numbers(2, 3), numbers(3, 4).astype("float16"))),
+        (HalfConv(), (image, numbers(3, 4, 3, 3).astype("float16"))),
         (LstmCell(Sigmoid(), Tanh(), Tanh()), tuple(numbers(6, 5) / 9 for _ in range(5))),
         (
             LstmCell(Elu(), Tanh(), Softsign(), 0.5, True, True),

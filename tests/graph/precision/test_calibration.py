@@ -41,6 +41,7 @@ def calibration() -> Calibration:
         channel_peaks={"x": np.array([2, 3], np.float32)},
         channel_means={"conv <1>": np.array([0.25, -0.5, 1e-20], np.float32)},
         histograms={"x": ValueHistogram.of(NUMBERS, 8), "conv <1>": ValueHistogram.of(NUMBERS, 4)},
+        factors={"x": np.array([0.5, 4], np.float32)},
         infinite=("mask",),
     )
 
@@ -50,6 +51,7 @@ def equal(one: Calibration, other: Calibration) -> bool:
 
     def parts(it: Calibration) -> object:
         arrays = {**it.channel_peaks, **{f"mean {n}": a for n, a in it.channel_means.items()}}
+        arrays |= {f"factors {n}": a for n, a in it.factors.items()}
         bits = {name: (str(array.dtype), array.tobytes()) for name, array in arrays.items()}
         counts = {n: (h.exponent, h.counts.tolist()) for n, h in it.histograms.items()}
         plain = (it.model, it.digest, it.method, it.items, it.infinite)
@@ -236,7 +238,8 @@ BAD_HEADERS = [
     ({"counts": {"x": 0, "conv <1>": 24}}, "a histogram is none"),
 ]
 BAD_ARRAYS = [
-    ({"ranges": np.zeros(4)}, "its arrays are not ranges, extremes, peaks, means, counts, exp"),
+    ({"ranges": np.zeros(4)}, "its arrays are not ranges, extremes, peaks, means, factors, co"),
+    ({"factors": np.array([1, 0], np.float32)}, "a factor of a channel is not positive"),
     ({"more": np.zeros(1, np.float32)}, "its arrays are not ranges"),
     ({"ranges": np.array([3, 2, 0, 0], np.float32)}, "a range ends before it begins"),
     ({"ranges": np.array([0, np.nan, 0, 0], np.float32)}, "it has not two numbers"),

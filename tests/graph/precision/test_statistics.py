@@ -20,8 +20,8 @@ from tilewright.graph.types import Array
 
 from .models import masked, network, whole
 
-WANTED = WantedStatistics(("v",), frozenset({"v"}), {"v": 1}, {"v": 1}, bins=16)
-LOOSE = WantedStatistics(("v",), frozenset(), {}, {}, bins=16)
+WANTED = WantedStatistics(("v",), frozenset({"v"}), {"v": 1}, bins=16)
+LOOSE = WantedStatistics(("v",), frozenset(), {}, bins=16)
 
 
 def of(*arrays: Array, wanted: WantedStatistics = WANTED) -> ValueStatistics:
@@ -43,7 +43,7 @@ def test_a_value_has_ends_peaks_and_means() -> None:
 
 def test_channels_may_be_on_any_axis() -> None:
     for axis in range(3):
-        wanted = WantedStatistics(("v",), frozenset(), {"v": axis}, {"v": axis})
+        wanted = WantedStatistics(("v",), frozenset(), {"v": axis})
         array = whole(1, 2, 3, 4)
         one = of(array, wanted=wanted)
         moved = np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1)
@@ -75,7 +75,7 @@ def test_merged_parts_of_parts_are_the_same() -> None:
 
 
 def test_a_moving_average_begins_at_the_first_item() -> None:
-    wanted = WantedStatistics(("v",), frozenset(), {}, {}, share=0.5)
+    wanted = WantedStatistics(("v",), frozenset(), {}, share=0.5)
     arrays = [np.array([-a, a], np.float32) for a in (4, 8, 2)]
     assert of(*arrays, wanted=wanted).average == (-4, 4)
     assert of(arrays[0], wanted=wanted).average == (-4, 4)
@@ -117,8 +117,7 @@ def test_a_model_asks_for_all_its_values_and_for_channels_of_products() -> None:
     wanted = WantedStatistics.of(prepared_graph(import_onnx(network())), bins=8, share=None)
     assert wanted.names == ("x", "conv", "relu", "flat", "product", "y")
     assert wanted.finite == {"x", "conv", "flat", "product"}
-    assert wanted.peak_axes == {"x": 1, "flat": 1}
-    assert wanted.mean_axes == {"conv": 1, "product": 1}
+    assert wanted.axes == {"x": 1, "flat": 1}
 
 
 def test_masks_may_be_infinite() -> None:
