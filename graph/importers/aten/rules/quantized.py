@@ -97,9 +97,7 @@ def _dequantize_per_tensor(
     return w.cast(_real(w, input, scale, _alone(w, zero)), out_dtype or _WIDE)
 
 
-def _real(
-    w: AtenWriter, levels: AtenValue, scale: AtenValue, zero: AtenValue | None
-) -> AtenValue:
+def _real(w: AtenWriter, levels: AtenValue, scale: AtenValue, zero: AtenValue | None) -> AtenValue:
     value = w.cast(levels, _WIDE)
     if zero is not None and not _is_zero(w, zero):
         value = w.emit(arithmetic.Sub(), value, w.cast(zero, _WIDE))
