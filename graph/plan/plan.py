@@ -105,9 +105,7 @@ def plan_model(
     """
     clock = Clock()
     pipeline = chosen_passes(passes)
-    pricer = Pricer(
-        target, source, strict=strict, tolerance=tolerance, allow=_allowed(precision)
-    )
+    pricer = Pricer(target, source, strict=strict, tolerance=tolerance, allow=_allowed(precision))
     run = run_by(pipeline, target, strict=strict)
     graph, reports, products = _optimised(imported, run, pricer, precision, check)
     if passes is not None or has_bytes(imported):

@@ -338,7 +338,14 @@ class Engine(Generic[CallResult]):
             return report
         model = kept.model()
         roundings = roundings_of(model, given, model(given), model.in_own_types(given))
-        return compare_outputs(self.name, got, expected, tolerance=accepted, roundings=roundings)
+        return compare_outputs(
+            self.name,
+            got,
+            expected,
+            tolerance=accepted,
+            roundings=roundings,
+            halves=model.stores_halves,
+        )
 
     def profile(
         self,

@@ -1,7 +1,8 @@
 """The check of an engine's outputs against a reference, and what it found.
 
 An output may be off by a share of its largest magnitude that goes by its type alone. Where it is
-off by more, the model as imported is computed three times, node by node: in float64; each tensor in
+off by more, the model as imported, or with the operands of products as a caller had them rounded,
+is computed three times, node by node: in float64; each tensor in
 the type that the model gives it; and in float64 again, where each float of the inputs is the next
 one up or down. By how much the latter two differ from the first is what the model's own rounding
 explains, and GROWTH or GROWTH_OF_SUMS times as much is allowed, for another order of sums and other
@@ -25,9 +26,10 @@ from ...tir.text.html import html_table
 from ..arrays import Array
 from .interface import ClosedSpec
 
-# Times the largest error of the model in its own types: of 16 bits, where rounding tensors is most
-# of it; of 32 and 64, where sums are: NumPy adds in pairs, a kernel up to 4,096 terms one by one.
-# 20 times as far off was seen, of a mean of 6,480 numbers that nearly cancel.
+# Times the largest error of the model in its own types: where it has tensors of 16 bits, whose
+# rounding is most of it; of 32 and 64 alone, where sums are: NumPy adds in pairs, a kernel up to
+# 4,096 terms one by one. 20 times as far off was seen, of a mean of 6,480 numbers that nearly
+# cancel.
 GROWTH, GROWTH_OF_SUMS = 8.0, 32.0
 SLACK = 10.0  # times RELATIVE, between two systems: both round, in different orders
 # of the largest magnitude of the reference; the types that are only stored: two last places
@@ -119,19 +121,36 @@ def compare_outputs(
     slack: float = 1.0,
     tolerance: float | None = None,
     roundings: Mapping[str, float] | None = None,
+    halves: bool = False,
 ) -> Report:
     """Compare outputs by name.
 
     atol, rtol: |got - expected| <= atol + rtol * |expected|, element by element. Where neither is
     given, the error may be the share of the largest magnitude of the output that `allowed_share`
     says, or GROWTH, or GROWTH_OF_SUMS, times what `roundings` says of it: see `roundings_of`.
+    halves: whether the model has tensors of 16 bits.
     """
     found = []
     for name, array in got.items():
         relative = allowed_share(str(dtype(array.dtype)), slack, tolerance)
         rounding = None if roundings is None else roundings[name]
-        found.append(_compare(name, array, expected[name], atol, rtol, relative, rounding))
+        growth = GROWTH if halves or dtype(array.dtype).bits < 32 else GROWTH_OF_SUMS
+        explained = None if rounding is None else Explained(rounding, growth)
+        found.append(_compare(name, array, expected[name], atol, rtol, relative, explained))
     return Report(engine, tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What the model's own types explain of an error: `growth` times the largest of theirs."""
+
+    rounding: float
+    growth: float
+
+    @property
+    def most(self) -> float:
+        """The largest error that they explain."""
+        return self.growth * self.rounding
 
 
 class RoundedModel(Protocol):
@@ -142,6 +161,10 @@ class RoundedModel(Protocol):
 
     def in_own_types(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """With each value in the model's own type."""
+
+    @property
+    def stores_halves(self) -> bool:
+        """Whether it has tensors of floats of 16 bits, constants aside."""
 
 
 def roundings_of(
@@ -216,8 +239,9 @@ def _compare(
     atol: float | None,
     rtol: float | None,
     relative: float,
-    rounding: float | None,
+    explained: Explained | None,
 ) -> OutputReport:
+    rounding = None if explained is None else explained.rounding
     kind = dtype(got.dtype)
     if got.shape != expected.shape:  # data have decided otherwise
         return OutputReport(name, math.inf, math.inf, (0,) * got.ndim, rounding)
@@ -232,8 +256,7 @@ def _compare(
     if not kind.is_float:
         allowed = np.zeros(wanted.shape)
     elif atol is None and rtol is None:
-        growth = GROWTH if kind.bits < 32 else GROWTH_OF_SUMS
-        most = max(relative * float(magnitude.max()), growth * (rounding or 0.0))
+        most = max(relative * float(magnitude.max()), 0.0 if explained is None else explained.most)
         allowed = np.full(wanted.shape, most)
     else:
         allowed = (atol or 0.0) + (rtol or 0.0) * magnitude
