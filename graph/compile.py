@@ -84,10 +84,10 @@ def compile(
     [(1, 3), (2, 3)]}. constants: values of inputs, {"k": [1]}, None where an optional one has no
     element. specialise: sizes that come often, [{"batch": 1}]: each gets a variant of the engine
     for them alone, which shares the weights; 4: the four most frequent ones, in the background.
-    precision: "bfloat16" or "float16": products by constant weights may have operands of 16 bits
-    where that is priced faster, {"fc1": "bfloat16"}: those of these nodes or values have them.
-    schedules: a source of schedules and times, or a function of (func, target); require_tuned:
-    refuse a function that it has no tuned schedule for. passes: in place of `tw.PASSES`, such as
+    precision: "bfloat16" or "float16" lets products round constant weights, and what they multiply,
+    where that is faster by its price; {"fc1": "bfloat16"}: those of these names. schedules: a
+    source of schedules and times, or a function of (func, target); require_tuned: refuse a function
+    that it has no tuned schedule for. passes: in place of `tw.PASSES`, such as
     tw.PASSES.after(GeluRecognition, MyPass()); what yours make is always compared. max_bytes: most
     memory of all contexts, at most `max_contexts`, with the weights. strict: no contraction, no
     re-association. verify: "rewrites" compares each pass's result with what it was given, "kernels"
@@ -101,9 +101,8 @@ def compile(
     """
     check_options(effort=effort, deterministic=deterministic)
     check_options(verify=verify, calibration=calibration)
-    chosen = given_passes(passes)
     options = BuildOptions(
-        *(shapes, schedules, require_tuned, chosen, max_contexts),
+        *(shapes, schedules, require_tuned, given_passes(passes), max_contexts),
         *(strict, verify, tolerance, constants, precision),
     )
     model = traced_model(model, args, kwargs, shapes)

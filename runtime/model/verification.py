@@ -135,22 +135,10 @@ def compare_outputs(
         relative = allowed_share(str(dtype(array.dtype)), slack, tolerance)
         rounding = None if roundings is None else roundings[name]
         growth = GROWTH if halves or dtype(array.dtype).bits < 32 else GROWTH_OF_SUMS
-        explained = None if rounding is None else Explained(rounding, growth)
-        found.append(_compare(name, array, expected[name], atol, rtol, relative, explained))
+        explained = growth * (rounding or 0.0)
+        bound = _Bound(relative, explained, atol, rtol)
+        found.append(_compare(name, array, expected[name], bound, rounding))
     return Report(engine, tuple(found))
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """What the model's own types explain of an error: `growth` times the largest of theirs."""
-
-    rounding: float
-    growth: float
-
-    @property
-    def most(self) -> float:
-        """The largest error that they explain."""
-        return self.growth * self.rounding
 
 
 class RoundedModel(Protocol):
@@ -181,6 +169,26 @@ def roundings_of(
         name: max(_largest_difference(one[name], array) for one in (rounded, moved))
         for name, array in exact.items()
     }
+
+
+def compare_in_own_types(
+    engine: str,
+    got: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    model: RoundedModel,
+    inputs: Mapping[str, Array],
+    tolerance: float | None = None,
+) -> Report:
+    """Compare outputs by name with what the model's own types explain on these inputs."""
+    roundings = roundings_of(model, inputs, model(inputs), model.in_own_types(inputs))
+    return compare_outputs(
+        engine,
+        got,
+        expected,
+        tolerance=tolerance,
+        roundings=roundings,
+        halves=model.stores_halves,
+    )
 
 
 def _moved(inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -232,16 +240,21 @@ def random_inputs(
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """What an output may be off: by a share of its largest magnitude, or by what is explained,
+    unless `atol` or `rtol` say otherwise.
+    """
+
+    relative: float
+    explained: float
+    atol: float | None
+    rtol: float | None
+
+
 def _compare(
-    name: str,
-    got: Array,
-    expected: Array,
-    atol: float | None,
-    rtol: float | None,
-    relative: float,
-    explained: Explained | None,
+    name: str, got: Array, expected: Array, bound: _Bound, rounding: float | None
 ) -> OutputReport:
-    rounding = None if explained is None else explained.rounding
     kind = dtype(got.dtype)
     if got.shape != expected.shape:  # data have decided otherwise
         return OutputReport(name, math.inf, math.inf, (0,) * got.ndim, rounding)
@@ -255,11 +268,11 @@ def _compare(
         error = np.where(finite, np.abs(found - wanted), np.where(same, 0.0, np.inf))
     if not kind.is_float:
         allowed = np.zeros(wanted.shape)
-    elif atol is None and rtol is None:
-        most = max(relative * float(magnitude.max()), 0.0 if explained is None else explained.most)
+    elif bound.atol is None and bound.rtol is None:
+        most = max(bound.relative * float(magnitude.max()), bound.explained)
         allowed = np.full(wanted.shape, most)
     else:
-        allowed = (atol or 0.0) + (rtol or 0.0) * magnitude
+        allowed = (bound.atol or 0.0) + (bound.rtol or 0.0) * magnitude
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(error == 0, 0.0, error / allowed)
     place = np.unravel_index(int(share.argmax()), share.shape)
