@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from .graph.passes.passes import PASSES as PASSES
     from .graph.passes.passes import Passes as Passes
     from .graph.plan.tasks import tasks as tasks
+    from .graph.precision.accuracy import Accuracy as Accuracy
+    from .graph.precision.calibrate import calibrate as calibrate
+    from .graph.precision.calibration import Calibration as Calibration
     from .graph.types import TensorType as TensorType
     from .graph.verification.reduce_model import reduce_model as reduce_model
     from .graph.verification.verify_model import ModelReport as ModelReport
@@ -57,7 +60,9 @@ __version__ = "0.1.0"
 
 # name -> "module:name" where it lives, or "module:" for a module itself; the same names as above
 _HOMES = {
+    "Accuracy": "graph.precision.accuracy:Accuracy",
     "AtenRule": "graph.extensions.rules:AtenRule",
+    "Calibration": "graph.precision.calibration:Calibration",
     "Context": "runtime.engine.context:Context",
     "Coverage": "runtime.model.coverage:Coverage",
     "Elementwise": "graph.ops.elementwise:Elementwise",
@@ -90,6 +95,7 @@ _HOMES = {
     "TuningLog": "autotune.tuning_log:TuningLog",
     "Verdict": "schedule.verdict:Verdict",
     "build": "driver.build:build",
+    "calibrate": "graph.precision.calibrate:calibrate",
     "check_operator": "graph.operator_check.check_operator:check_operator",
     "compile": "graph.compile:compile",
     "emulated": "driver.check.emulated:emulated",

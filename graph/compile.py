@@ -34,12 +34,14 @@ from .errors import ModelError
 from .extensions.entries import importer_of
 from .extensions.identity import pass_identity
 from .importers.traced_model import traced_model
-from .options import BuildOptions, Shapes, Verify, check_options, given_passes
+from .options import BuildOptions, Shapes, Verify, check_calibration, check_options, given_passes
 from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
 
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
     from .passes.pipeline import GraphPass
+    from .precision.accuracy import Accuracy
+    from .precision.calibration import Calibration
 
 Progress = Callable[[str], object]
 
@@ -67,7 +69,8 @@ def compile(
     deterministic: str = "engine",
     strict: bool = False,
     verify: Verify = "all",
-    calibration: None = None,
+    calibration: Calibration | None = None,
+    accuracy: Accuracy | None = None,
     tolerance: float | None = None,
     cache: bool = True,
     progress: Progress | None = None,
@@ -84,10 +87,12 @@ def compile(
     [(1, 3), (2, 3)]}. constants: values of inputs, {"k": [1]}, None where an optional one has no
     element. specialise: sizes that come often, [{"batch": 1}]: each gets a variant of the engine
     for them alone, which shares the weights; 4: the four most frequent ones, in the background.
-    precision: "bfloat16" or "float16" lets products round constant weights, and what they multiply,
-    where that is faster by its price; {"fc1": "bfloat16"}: those of these names. schedules: a
-    source of schedules and times, or a function of (func, target); require_tuned: refuse a function
-    that it has no tuned schedule for. passes: in place of `tw.PASSES`, such as
+    precision: "bfloat16" or "float16": products by constant weights may have operands of 16 bits
+    where that is priced faster, {"fc1": "bfloat16"}: those of these nodes or values have them;
+    "int8": products multiply bytes, by the ranges of `calibration`, which `tw.calibrate` makes;
+    with an `accuracy` only so many that the model keeps it, and only where that is faster here.
+    schedules: a source of schedules and times, or a function of (func, target); require_tuned:
+    refuse a function that it has no tuned schedule for. passes: in place of `tw.PASSES`, such as
     tw.PASSES.after(GeluRecognition, MyPass()); what yours make is always compared. max_bytes: most
     memory of all contexts, at most `max_contexts`, with the weights. strict: no contraction, no
     re-association. verify: "rewrites" compares each pass's result with what it was given, "kernels"
@@ -100,11 +105,12 @@ def compile(
     ScheduleError, CompilerNotFound.
     """
     check_options(effort=effort, deterministic=deterministic)
-    check_options(verify=verify, calibration=calibration)
-    options = BuildOptions(
-        *(shapes, schedules, require_tuned, given_passes(passes), max_contexts),
-        *(strict, verify, tolerance, constants, precision),
-    )
+    check_options(verify=verify)
+    chosen = given_passes(passes)
+    options = BuildOptions(shapes, schedules, require_tuned, chosen, max_contexts, strict, verify)
+    options = replace(options, tolerance=tolerance, constants=constants, precision=precision)
+    check_calibration(precision, calibration, accuracy)
+    options = replace(options, calibration=calibration, accuracy=accuracy)
     model = traced_model(model, args, kwargs, shapes)
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
@@ -185,6 +191,8 @@ class _Job:
         options = self.options
         if not self.cache or options.schedules is not None or options.require_tuned:
             return None
+        if options.accuracy is not None:  # it has functions and data of the caller, and is timed
+            return None
         passes = options.passes and [pass_identity(one).key for one in options.passes]
         if (passes and None in passes) or importer_of(self.model) is not None:
             return None
@@ -194,6 +202,8 @@ class _Job:
         plain = {name: getattr(options, name) for name in ("strict", "verify", "tolerance")}
         asked = options.precision
         plain["precision"] = sorted(asked.items()) if isinstance(asked, Mapping) else asked
+        if options.calibration is not None:
+            plain["calibration"] = options.calibration.key
         shapes = dict(options.shapes or {})
         values = {"shapes": shapes, "constants": constants, "variants": variants, **plain}
         if passes is not None:

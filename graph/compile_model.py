@@ -32,6 +32,7 @@ from .options import BuildOptions
 from .plan.explain import explain
 from .plan.plan import Planned, apart, closer, divisible, plan_model, rounding_more
 from .plan.reference_program import reference_model
+from .precision.byte_engine import ByteRequest, byte_engine
 from .reference.compare import relative_rms
 from .reference.oracle import ModelOracle, model_oracle
 from .reference.reference import evaluate
@@ -67,7 +68,43 @@ def compile_model(
     imported = imported_graph(model, options.shapes, options.constants)
     clock.lap("import")
     with telling_assumed(imported.dims):
+        if options.calibration is not None:
+            return _with_bytes(imported, target, options, tell)
         return _compiled(imported, target, options, clock, tell)
+
+
+def _with_bytes(
+    imported: Graph, target: Target, options: BuildOptions, tell: Callable[[str], object]
+) -> Engine:
+    """An engine whose products multiply bytes, as far as the options say."""
+    assert options.calibration is not None
+    others, names = _without_bytes(options.precision)
+    plain = replace(options, precision=others, calibration=None, accuracy=None)
+
+    def build(graph: Graph, is_final: bool) -> Engine:
+        how = plain if is_final else replace(plain, verify="off", precision="float32")
+        return _compiled(graph, target, how, Clock(), tell if is_final else _silent)
+
+    request = ByteRequest(options.calibration, options.accuracy, names)
+    made = byte_engine(imported, target, request, build, tell)
+    report = replace(made.engine.parts.report, notes=(*made.notes, *made.engine.parts.report.notes))
+    return Engine(replace(made.engine.parts, report=report), max_contexts=options.max_contexts)
+
+
+def _without_bytes(
+    precision: str | Mapping[str, str],
+) -> tuple[str | Mapping[str, str], frozenset[str] | None]:
+    """What is asked of products that multiply no bytes, and the names of those that do; None: of
+    all that can.
+    """
+    if isinstance(precision, str):
+        return "float32", None
+    others = {name: kind for name, kind in precision.items() if kind != "int8"}
+    return others or "float32", frozenset(precision.keys() - others.keys())
+
+
+def _silent(stage: str) -> None:
+    """Discard a progress message."""
 
 
 def _compiled(

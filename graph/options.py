@@ -15,6 +15,8 @@ from .errors import ModelError
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
     from .passes.pipeline import GraphPass
+    from .precision.accuracy import Accuracy
+    from .precision.calibration import Calibration
 
 Range = tuple[int, int, int]  # the least, the usual and the largest size
 Shapes = Mapping[str, Sequence[int | Range | Sequence[int | Range]] | int]
@@ -37,6 +39,8 @@ class BuildOptions:
     tolerance: float | None = None
     constants: Mapping[str, object] | None = None
     precision: str | Mapping[str, str] = "float32"
+    calibration: Calibration | None = None
+    accuracy: Accuracy | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that no build has. Raises: ShapesError, OptionError."""
@@ -71,11 +75,10 @@ class Accepted:
 
 
 OPTIONS = {
-    "precision": Accepted(("float32", "float16", "bfloat16"), ("int8",)),
+    "precision": Accepted(("float32", "float16", "bfloat16", "int8")),
     "effort": Accepted(("default",), ("fast", "best")),
     "deterministic": Accepted(("engine",), ("batch",)),
     "verify": Accepted(("all", "rewrites", "kernels", "emulated", "off")),
-    "calibration": Accepted((None,)),
 }
 
 
@@ -146,6 +149,37 @@ def check_precision(precision: object, strict: bool) -> None:
             code="compile-precision-strict",
             hints=("leave out one of them.",),
         )
+
+
+def check_calibration(precision: object, calibration: object, accuracy: object) -> None:
+    """Refuse products of bytes without ranges, and ranges or a budget that nothing would use.
+
+    Raises: OptionError.
+    """
+    kinds = precision.values() if isinstance(precision, Mapping) else (precision,)
+    needed = "int8" in kinds
+    if needed and calibration is None:
+        raise OptionError(
+            f"compile: option precision={precision!r} needs the ranges of the values that become "
+            "bytes; expected calibration=...",
+            code="compile-calibration",
+            hints=("tw.calibrate(model, data) finds them on data like those of later runs.",),
+        )
+    for name, given in (("calibration", calibration), ("accuracy", accuracy)):
+        if given is not None and not needed:
+            raise OptionError(
+                f"compile: option {name} is of no use with precision={precision!r}; expected "
+                "precision='int8'.",
+                code="compile-no-bytes",
+            )
+        if given is not None and type(given).__name__ != name.title():
+            raise OptionError(
+                f"compile: option {name} is a {type(given).__name__}; expected a {name.title()}.",
+                code="compile-calibration-type",
+                hints=("tw.calibrate(model, data) makes a Calibration.",)
+                if name == "calibration"
+                else ("tw.Accuracy(metric, max_drop=0.01, data=held) is one.",),
+            )
 
 
 def check_shapes(shapes: object) -> None:

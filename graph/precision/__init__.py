@@ -1,4 +1,4 @@
-"""Which types a model computes with, where a caller asks for others than its own."""
+"""In which types a model computes: what may be narrowed, by which numbers, and at what cost."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

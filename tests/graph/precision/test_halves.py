@@ -71,7 +71,9 @@ def chosen(
 
 
 def operators(graph: Graph) -> list[str]:
-    return [f"{node.outputs[0]} = {node.op.title}({', '.join(node.inputs)})" for node in graph.nodes]
+    return [
+        f"{node.outputs[0]} = {node.op.title}({', '.join(node.inputs)})" for node in graph.nodes
+    ]
 
 
 def test_weights_are_rounded_where_that_is_clearly_faster() -> None:
@@ -188,9 +190,7 @@ KEPT = {
     "its weights are no constant": one_product(MatMul(), (3, 8), None),
     "its weights do not fit float16": one_product(MatMul(), (3, 8), LARGE),
     "it scales or transposes its operands": one_product(Gemm(alpha=2.0), (3, 8), weights(8, 4)),
-    "it has groups": one_product(
-        Conv(groups=2, layout="NHWC"), (1, 5, 5, 4), weights(3, 3, 2, 4)
-    ),
+    "it has groups": one_product(Conv(groups=2, layout="NHWC"), (1, 5, 5, 4), weights(3, 3, 2, 4)),
     "it reads few channels where they lie": one_product(
         Conv(layout="NHWC", data="NCHW"), (1, 3, 5, 5), weights(3, 3, 3, 4)
     ),
