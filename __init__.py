@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from .driver.build import prove as prove
     from .driver.check.emulated import emulated as emulated
     from .driver.load import load as load
+    from .graph.block_weights import BlockWeights as BlockWeights
     from .graph.compile import compile as compile
     from .graph.extensions.operators import operator as operator
     from .graph.extensions.rules import AtenRule as AtenRule
     from .graph.extensions.rules import OnnxRule as OnnxRule
+    from .graph.importers.weights.gguf import read_gguf as read_gguf
+    from .graph.importers.weights.safetensors import read_safetensors as read_safetensors
     from .graph.operator_check.check_operator import check_operator as check_operator
     from .graph.operator_check.report import OperatorReport as OperatorReport
     from .graph.ops.base import Operator as Operator
@@ -62,6 +65,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Accuracy": "graph.precision.accuracy:Accuracy",
     "AtenRule": "graph.extensions.rules:AtenRule",
+    "BlockWeights": "graph.block_weights:BlockWeights",
     "Calibration": "graph.precision.calibration:Calibration",
     "Context": "runtime.engine.context:Context",
     "Coverage": "runtime.model.coverage:Coverage",
@@ -103,6 +107,8 @@ _HOMES = {
     "load": "driver.load:load",
     "operator": "graph.extensions.operators:operator",
     "prove": "driver.build:prove",
+    "read_gguf": "graph.importers.weights.gguf:read_gguf",
+    "read_safetensors": "graph.importers.weights.safetensors:read_safetensors",
     "reduce_model": "graph.verification.reduce_model:reduce_model",
     "tasks": "graph.plan.tasks:tasks",
     "te": "tir.te.te:",

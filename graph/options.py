@@ -172,9 +172,10 @@ def check_calibration(precision: object, calibration: object, accuracy: object) 
                 "precision='int8'.",
                 code="compile-no-bytes",
             )
-        if given is not None and type(given).__name__ != name.title():
+        kind = type(given).__name__
+        if given is not None and kind != name.title():
             raise OptionError(
-                f"compile: option {name} is a {type(given).__name__}; expected a {name.title()}.",
+                f"compile: option {name} is of type {kind}; expected {name.title()}.",
                 code="compile-calibration-type",
                 hints=("tw.calibrate(model, data) makes a Calibration.",)
                 if name == "calibration"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...driver.backends.table import backend_of
 from ...runtime.engine.engine import Engine
 from ...runtime.log import log
 from ...tir.errors import known_names
@@ -14,7 +15,8 @@ from ..errors import ModelError
 from ..ir.ir import Graph
 from ..passes.integer_products import IntegerProducts
 from ..types import Array
-from .accuracy import Accuracy, Evaluation, SliceScore
+from .accuracy import Accuracy, AccuracyError, Evaluation, SliceScore
+from .channel_factors import rescaled
 from .layers import KeptLayer, Layer, find_layers
 from .level_form import with_levels
 from .planner import Choice, PrecisionSearch
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 Build = Callable[[Graph, bool], Engine]  # is_final: checked as asked, else not at all
 
+_ROUNDS = 3  # in turn, of which the best counts
+_RUNS = 7  # of each launch in a round
 _SLOWER = 1.05  # times the float kernels, so that noise decides nothing
 
 
@@ -85,6 +89,7 @@ def byte_engine(
     tell("precision")
     prepared = prepared_graph(imported)
     request.calibration.check_fits(prepared)
+    prepared = rescaled(prepared, request.calibration.factors)
     layers, kept = _named(*find_layers(prepared), request.names)
     layers, without = _with_ranges(layers, request.calibration)
     job = _ByteJob(prepared, target, request, build, (*kept, *without))
@@ -141,6 +146,14 @@ class _ByteJob:
         """The engine whose layers multiply bytes where the budget allows it and that pays."""
         accuracy = self.request.accuracy
         assert accuracy is not None
+        why = backend_of(self.target).why_not_run(self.target)
+        if why is not None:
+            raise AccuracyError(
+                f"compile: an accuracy is measured here, and {why}; expected a target that this "
+                "machine runs.",
+                code="accuracy-target",
+                hints=("without accuracy=... all products that can multiply bytes do.",),
+            )
         exact = self.build(self.prepared, False)
         evaluation = Evaluation(accuracy, self.prepared.inputs, exact.run)
         tell("search")
@@ -166,11 +179,16 @@ class _ByteJob:
             if evaluation.is_within(found) or not chosen:
                 break
             choice = search.with_less(choice)
-        lines = [*_layer_lines(choice, chosen, times, slow), *_scores(accuracy, found, chosen)]
+        lines = [*_layer_lines(choice, chosen, times, slow), *_scores(accuracy, found)]
+        if not chosen:
+            lines.append(f"accuracy: {_why_none(choice, accuracy)}: the engine computes in float32")
+            log.warning("compile: %s", lines[-1])
         return ByteEngine(engine, self._notes(chosen, lines))
 
     def _built(self, layers: tuple[Layer, ...]) -> Engine:
-        return self.build(with_levels(self.prepared, layers, self.request.calibration.ranges), True)
+        known = self.request.calibration
+        graph = with_levels(self.prepared, layers, known.ranges, known.channel_means)
+        return self.build(graph, True)
 
     def _notes(self, layers: tuple[Layer, ...], lines: Sequence[str]) -> tuple[str, ...]:
         count = len(find_layers(self.prepared)[0]) + len(find_layers(self.prepared)[1])
@@ -186,8 +204,16 @@ class _ByteJob:
     ) -> dict[str, LayerTimes]:
         """The seconds of each layer in both engines, on the first item of the data."""
         inputs = evaluation.items[0].inputs
-        floats, narrow = (_seconds(one, inputs, layers) for one in (exact, engine))
-        return {layer.name: LayerTimes(floats[layer.name], narrow[layer.name]) for layer in layers}
+        rounds = [
+            [_seconds(one, inputs, layers) for one in (exact, engine)] for _ in range(_ROUNDS)
+        ]
+        return {
+            layer.name: LayerTimes(
+                min(floats[layer.name] for floats, _ in rounds),
+                min(narrow[layer.name] for _, narrow in rounds),
+            )
+            for layer in layers
+        }
 
 
 def _seconds(
@@ -197,7 +223,7 @@ def _seconds(
     by_node = {layer.name: layer.name for layer in layers}
     by_data = {layer.data: layer.name for layer in layers}
     found = dict.fromkeys(by_node, 0.0)
-    for step in engine.profile(inputs).steps:
+    for step in engine.profile(inputs, rounds=_RUNS).steps:
         parts = set(step.label.split(", "))
         owners = {by_node[part] for part in parts if part in by_node}
         if not owners and parts <= by_data.keys():
@@ -232,13 +258,13 @@ def _layer_lines(
     return [*lines, *(f"precision: {note}" for note in choice.notes)]
 
 
-def _scores(accuracy: Accuracy, found: Sequence[SliceScore], chosen: Sequence[Layer]) -> list[str]:
+def _why_none(choice: Choice, accuracy: Accuracy) -> str:
+    """Why no product multiplies bytes."""
+    if choice.layers:
+        return "no product that keeps the budget is faster with bytes"
+    return f"no product may multiply bytes within a drop of {accuracy.max_drop:g}"
+
+
+def _scores(accuracy: Accuracy, found: Sequence[SliceScore]) -> list[str]:
     metric = accuracy.metric if isinstance(accuracy.metric, str) else "score"
-    lines = [f"accuracy: {metric} of {one}" for one in found]
-    if not chosen:
-        lines.append(
-            f"accuracy: no product may multiply bytes within a drop of {accuracy.max_drop:g}: "
-            "the engine computes in float32"
-        )
-        log.warning("compile: %s", lines[-1])
-    return lines
+    return [f"accuracy: {metric} of {one}" for one in found]

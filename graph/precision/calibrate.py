@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -14,6 +14,8 @@ from ..ir.ir import Graph
 from ..options import OptionError, Shapes, check_shapes
 from .calibration import Calibration
 from .calibration_data import CalibrationData, items_of
+from .channel_factors import Factors, rescaled
+from .equalisation import equalised_factors, smoothing_factors
 from .prepared import prepared_graph
 from .products import products_digest
 from .ranges import (
@@ -47,6 +49,8 @@ def calibrate(
     bins: int = 2048,
     percentile: float = 99.999,
     averaging: float = 0.01,
+    equalise: bool = False,
+    smooth: float | None = None,
     most: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -65,14 +69,17 @@ def calibrate(
     out 100 - `percentile` per cent, half at either end. "entropy": the symmetric range that loses
     the least information in 128 levels (S. Migacz, 2017). "mse": of 36 shares of the range that was
     seen, from 0.3, the one with the least squared error in 256 levels. All but the last are those
-    of onnxruntime's calibrators; it has the bits of these where the histograms are the same. bins:
-    of the histograms of the last three, at least so many over the magnitudes of a value; "entropy"
-    tries at most so many. Their width is a power of two, so memory is bounded and the order of
-    items does not matter.
+    of onnxruntime's calibrators. bins: of a histogram, at least so many over the magnitudes of a
+    value; "entropy" tries at most so many. Their width is a power of two: memory is bounded, and
+    the order of the items does not matter. equalise: first divide the channels between products by
+    factors under which their weights are as large on either side (M. Nagel et al., 2019). smooth:
+    first move peaks of channels from data to the weights of matrix products, 0.5 for half of them
+    (SmoothQuant, G. Xiao et al., 2023); the data are read twice. `compile` divides likewise.
     Raises: OptionError; CalibrationError, a ModelError, for data that do not fit, for NaN, and for
     infinities of inputs and of what products read or make; what `compile` raises.
     """
     _check(method, bins, percentile, averaging, most)
+    _check_factors(equalise, smooth, data)
     if executor is not None and method == "moving":
         raise _needs_order()
     check_shapes(shapes)
@@ -80,19 +87,43 @@ def calibrate(
     tell("import")
     source = traced_model(model, args, kwargs, shapes)
     prepared = prepared_graph(imported_graph(source, shapes, constants))
-    wanted = WantedStatistics.of(
-        prepared,
+    collect = _Collector(data, most, executor, tell)
+    factors: Factors = equalised_factors(prepared) if equalise else {}
+    if smooth is not None:
+        seen = collect(rescaled(prepared, factors), None, None).values
+        peaks = {name: one.peaks for name, one in seen.items() if one.peaks is not None}
+        factors = _both(factors, smoothing_factors(rescaled(prepared, factors), peaks, smooth))
+    found = collect(
+        rescaled(prepared, factors),
         bins if method in WITH_HISTOGRAMS else None,
         averaging if method == "moving" else None,
     )
-    runner = ValueRunner.of(prepared, wanted, tell)
-    items = items_of(data, runner.engine.inputs, most)
-    if executor is None:
-        found = runner.all_statistics(items, tell)
-    else:
-        found = statistics_of_workers(runner, items, executor, tell)
     tell("ranges")
-    return _calibration(prepared, _Choice(method, bins, percentile), found)
+    return _calibration(prepared, _Choice(method, bins, percentile), found, factors)
+
+
+def _both(factors: Factors, later: Factors) -> Factors:
+    """Factors of values that are divided twice."""
+    shared = {name: one * later[name] for name, one in factors.items() if name in later}
+    return {**factors, **later, **shared}
+
+
+@dataclass(frozen=True, slots=True)
+class _Collector:
+    """Runs a model on the data."""
+
+    data: CalibrationData
+    most: int | None
+    executor: Executor | None
+    tell: Progress
+
+    def __call__(self, graph: Graph, bins: int | None, share: float | None) -> ModelStatistics:
+        """What its values are."""
+        runner = ValueRunner.of(graph, WantedStatistics.of(graph, bins, share), self.tell)
+        items = items_of(self.data, runner.engine.inputs, self.most)
+        if self.executor is None:
+            return runner.all_statistics(items, self.tell)
+        return statistics_of_workers(runner, items, self.executor, self.tell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +149,9 @@ class _Choice:
         return entropy_range(*value.histogram.trimmed(self.bins), seen)
 
 
-def _calibration(prepared: Graph, choose: _Choice, found: ModelStatistics) -> Calibration:
+def _calibration(
+    prepared: Graph, choose: _Choice, found: ModelStatistics, factors: Factors
+) -> Calibration:
     """The ranges that a method chooses, and what else was seen."""
     finite = {name: one for name, one in found.values.items() if one.is_finite}
     seen = {name: one.seen or _NOTHING for name, one in finite.items()}
@@ -135,6 +168,7 @@ def _calibration(prepared: Graph, choose: _Choice, found: ModelStatistics) -> Ca
         {name: one.peaks for name, one in finite.items() if one.peaks is not None},
         {name: one.means for name, one in finite.items() if one.means is not None},
         {name: one.histogram for name, one in finite.items() if one.histogram is not None},
+        factors,
         tuple(name for name, one in found.values.items() if not one.is_finite),
     )
 
@@ -157,6 +191,26 @@ def _check(
         raise _no_option("averaging", averaging, "0 to 1")
     if most is not None and (type(most) is not int or most < 1):
         raise _no_option("most", most, "a number of items, or None for all")
+
+
+def _check_factors(equalise: object, smooth: object, data: object) -> None:
+    """Refuse what has no meaning, and data that can be read once where they are read twice.
+
+    Raises: OptionError.
+    """
+    if not isinstance(equalise, bool):
+        raise _no_option("equalise", equalise, "True or False")
+    if smooth is None:
+        return
+    if not _is_number(smooth, 0.0, 1.0):
+        raise _no_option("smooth", smooth, "None, or a number from 0 to 1")
+    if isinstance(data, Iterator):
+        raise OptionError(
+            f"calibrate: option smooth={smooth!r} reads the data twice, and they are a "
+            f"{type(data).__name__}, which is read once.",
+            code="calibrate-smooth-data",
+            hints=("a list, a folder, or a function that makes an iterator can be read again.",),
+        )
 
 
 def _needs_order() -> OptionError:

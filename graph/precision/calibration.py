@@ -21,6 +21,7 @@ from ..errors import ModelError
 from ..ir.ir import Graph
 from ..types import Array
 from .calibration_file import calibration_file_error, read_calibration, write_calibration
+from .channel_factors import Factors
 from .histogram import LEAST_EXPONENT, MOST_EXPONENT, Counts, Float32s, ValueHistogram
 from .products import products_digest
 from .ranges import METHODS, CalibrationMethod, Interval
@@ -35,6 +36,7 @@ _KINDS: dict[str, np.dtype[Any]] = {
     "extremes": np.dtype(np.float32),
     "peaks": np.dtype(np.float32),
     "means": np.dtype(np.float32),
+    "factors": np.dtype(np.float32),
     "counts": np.dtype(np.int64),
     "exponents": np.dtype(np.int64),
 }
@@ -47,10 +49,11 @@ class Calibration:
     model, digest: the name of the model, and what identifies its products and their weights.
     method: how the ranges were chosen. items: how many items were seen. ranges: of each value by
     name, the least and the largest number that is to be stored; exact in float32. extremes: the
-    least and the largest that was seen. channel_peaks: of each value that a product reads, the
-    largest magnitude in each channel that the product sums over; channel_means: of each value that
-    a product makes, the mean of each channel. histograms: of each value, where the method needs
-    them. infinite: values that were infinite, as the masks of an attention are; they have no range.
+    least and the largest that was seen. channel_peaks, channel_means: of each value that a product
+    reads, the largest magnitude, and the mean, in each channel that the product sums over.
+    histograms: of each value, where the method needs them. factors: by which channels of values
+    were divided before that, where `equalise` or `smooth` was asked for. infinite: values that were
+    infinite, as the masks of an attention are; they have no range.
     """
 
     model: str
@@ -62,6 +65,7 @@ class Calibration:
     channel_peaks: Mapping[str, Float32s]
     channel_means: Mapping[str, Float32s]
     histograms: Mapping[str, ValueHistogram] = field(default_factory=dict)
+    factors: Factors = field(default_factory=dict)
     infinite: tuple[str, ...] = ()
 
     @property
@@ -74,10 +78,15 @@ class Calibration:
 
     @property
     def key(self) -> str:
-        """What identifies the ranges, of this model: equal for equal ones."""
+        """What identifies what `compile` takes of it: equal for equal models, ranges, means and
+        factors.
+        """
         digest = hashlib.sha256(self.digest.encode())
         for name, interval in sorted(self.ranges.items()):
             digest.update(repr((name, interval)).encode())
+        for arrays in (self.channel_means, self.factors):
+            for name, array in sorted(arrays.items()):
+                digest.update(repr(name).encode() + array.tobytes())
         return digest.hexdigest()
 
     def __str__(self) -> str:
@@ -152,6 +161,7 @@ class Calibration:
             "values": list(self.ranges),
             "peaks": _sizes(self.channel_peaks),
             "means": _sizes(self.channel_means),
+            "factors": _sizes(self.factors),
             "counts": _sizes(counts),
             "infinite": list(self.infinite),
         }
@@ -163,6 +173,7 @@ class Calibration:
             "extremes": (self.extremes[name] for name in self.ranges),
             "peaks": self.channel_peaks.values(),
             "means": self.channel_means.values(),
+            "factors": self.factors.values(),
             "counts": (one.counts for one in histograms),
             "exponents": ([one.exponent] for one in histograms),
         }
@@ -203,6 +214,7 @@ def _decoded(header: Reader, arrays: Mapping[str, Array]) -> Calibration:
             name: _histogram(exponent, one)
             for exponent, (name, one) in zip(exponents, counts.items(), strict=True)
         },
+        _factors(header["factors"], arrays["factors"]),
         _names(header["infinite"]),
     )
 
@@ -233,6 +245,13 @@ def _cut(sizes: Reader, joined: Array) -> dict[str, NDArray[Any]]:
         raise ValueError("an element is no finite number")
     ends = list(accumulate(lengths.values(), initial=0))
     return {name: joined[a:b] for name, (a, b) in zip(lengths, pairwise(ends), strict=True)}
+
+
+def _factors(sizes: Reader, joined: Array) -> dict[str, Float32s]:
+    found = _cut(sizes, joined)
+    if any(not np.all(one > 0) for one in found.values()):
+        raise ValueError("a factor of a channel is not positive")
+    return found
 
 
 def _histogram(exponent: int, counts: Counts) -> ValueHistogram:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from zlib import error as CompressionError  # an exception in lower case
 
 import numpy as np
 
+from ...runtime.files.regular_file import open_regular
 from ...runtime.model.interface import TensorSpec
 from .statistics import CalibrationError
 
@@ -101,20 +100,16 @@ def _of_folder(folder: Path) -> Iterator[object]:
 def _of_file(path: Path) -> object:
     """The array of a .npy, the arrays of a .npz by name. Raises: CalibrationError."""
     try:
-        found = np.load(path, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return found
-        with found:
+        with open_regular(path) as file:  # NumPy leaves a damaged one open
+            if file is None:
+                raise ValueError("it is no regular file")
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return found
             return {name: found[name] for name in found.files}
-    except (ValueError, EOFError, OSError, KeyError, MemoryError, RuntimeError) as error:
-        raise _file_error(path, error) from error
-    except (zipfile.BadZipFile, CompressionError, NotImplementedError) as error:
-        raise _file_error(path, error) from error
-
-
-def _file_error(path: Path, error: Exception) -> CalibrationError:
-    return CalibrationError(
-        f"calibrate: '{path}' is no file of arrays: {str(error).rstrip('.')}; expected .npy or "
-        ".npz, no pickles.",
-        code="calibrate-file",
-    )
+    except Exception as error:  # any class: NumPy's reader raises what its parts do
+        raise CalibrationError(
+            f"calibrate: '{path}' is no file of arrays: {str(error).rstrip('.')}; expected .npy or "
+            ".npz, no pickles.",
+            code="calibrate-file",
+        ) from error

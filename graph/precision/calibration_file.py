@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,12 @@ from ..types import Array
 HEADER = "header"  # the name of the text, whose bytes are an array of uint8
 _LARGEST = 1 << 32  # bytes of a file
 _MOST_ARRAYS = 64
+_BEFORE_HEADER = 10  # bytes: the signature of a .npy, its version, the length of its header
+_ARRAY = re.compile(
+    rb"\x93NUMPY\x01\x00(..){'descr': '(<f4|<f8|<i8|\|u1)', 'fortran_order': False, "
+    rb"'shape': \((\d{1,12}),\), } *\n",
+    re.DOTALL,
+)
 _SUFFIX = ".npy"  # of the name of each array in the archive
 
 
@@ -50,6 +57,8 @@ def read_calibration(path: Path) -> tuple[Reader, dict[str, Array]]:
         raise calibration_file_error(path, f"it cannot be read: {reason}") from error
     try:
         arrays = _arrays(data)
+        if HEADER not in arrays:
+            raise ValueError("it has no header")
         header = parse_json(arrays.pop(HEADER).tobytes(), "the header")
     except (ValueError, EOFError, OSError, KeyError, RuntimeError, NotImplementedError) as error:
         text = error.message if isinstance(error, IRError) else str(error)
@@ -86,13 +95,13 @@ def _arrays(data: bytes) -> dict[str, Array]:
 
 
 def _array(data: bytes) -> Array:
-    """An array in NumPy's format, of which no byte is missing and none is left."""
-    stream = io.BytesIO(data)
-    version = np.lib.format.read_magic(stream)
-    if version != (1, 0):
-        raise ValueError(f"an array has version {version} of its format")
-    shape, is_fortran, kind = np.lib.format.read_array_header_1_0(stream)
-    rest = len(data) - stream.tell()
-    if len(shape) != 1 or is_fortran or kind.hasobject or shape[0] * kind.itemsize != rest:
-        raise ValueError(f"an array of {kind}{list(shape)} has {rest} bytes")
-    return np.frombuffer(data, kind, offset=stream.tell())
+    """An array of one axis as NumPy writes it, of which no byte is missing and none is left."""
+    found = _ARRAY.match(data)
+    if found is None:
+        raise ValueError("an array has another header than NumPy writes for one axis")
+    start, kind, count = found.end(), np.dtype(found[2].decode()), int(found[3])
+    if int.from_bytes(found[1], "little") != start - _BEFORE_HEADER:
+        raise ValueError("the header of an array has another length than it says")
+    if count * kind.itemsize != len(data) - start:
+        raise ValueError(f"an array of {kind}[{count}] has {len(data) - start} bytes")
+    return np.frombuffer(data, kind, offset=start)

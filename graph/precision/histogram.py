@@ -41,7 +41,9 @@ class ValueHistogram:
         peak = max(float(flat.max(initial=0.0)), -float(flat.min(initial=0.0)))
         exponent = max(int(np.frexp(peak)[1]), LEAST_EXPONENT) if peak else LEAST_EXPONENT
         scaled = flat * np.float32(bins * 2.0**-exponent)
-        places = np.floor(scaled, out=scaled).astype(np.int64)
+        np.floor(scaled, out=scaled)
+        np.minimum(scaled, -1, out=scaled, where=flat < 0)  # however small it became
+        places = scaled.astype(np.int64)
         places += bins
         return ValueHistogram(exponent, np.bincount(places, minlength=2 * bins))
 

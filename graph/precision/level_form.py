@@ -5,32 +5,52 @@ The passes make products of bytes of that (`IntegerProducts`), as of a model tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode, rebuilt
 from ..passes.dead_code import DeadCode
+from ..types import owned
+from .bias_correction import Corrected, corrected_biases
 from .layers import Layer
 from .level_values import LevelValues, Ranges
 from .spelled_levels import LevelSpeller
 
+Means = Mapping[str, NDArray[np.float32]]
 
-def with_levels(graph: Graph, layers: Iterable[Layer], ranges: Ranges) -> Graph:
+
+def with_levels(
+    graph: Graph, layers: Iterable[Layer], ranges: Ranges, means: Means = MappingProxyType({})
+) -> Graph:
     """The graph whose layers multiply bytes.
 
     layers: some of `find_layers(graph)`. ranges: the lowest and the highest number that levels
-    stand for, by value, of all that layers multiply; others may be there.
+    stand for, by value, of all that layers multiply; others may be there. means: of each channel of
+    what layers multiply, by value; what rounding weights adds to those of results is taken from
+    their biases.
     """
     chosen = tuple(layers)
     if not chosen:
         return graph
-    return _LevelWriter(graph, chosen, LevelValues(graph, chosen, ranges)).write()
+    values = LevelValues(graph, chosen, ranges)
+    return _LevelWriter(graph, chosen, values, corrected_biases(graph, chosen, means)).write()
 
 
 class _LevelWriter:
-    def __init__(self, graph: Graph, layers: tuple[Layer, ...], values: LevelValues) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        layers: tuple[Layer, ...],
+        values: LevelValues,
+        biases: Corrected,
+    ) -> None:
         self.graph = graph
+        self.biases = biases
         self.layers = {layer.result: layer for layer in layers}
         self.values = values
         self.builder = GraphBuilder.like(graph)
@@ -57,7 +77,10 @@ class _LevelWriter:
     def _inputs(self, node: GraphNode) -> Iterator[str]:
         layer = self.layers.get(node.outputs[0])
         for number, value in enumerate(node.inputs):
-            if layer is not None and number == 1:
+            bias = self.biases.get((node.outputs[0], number))
+            if bias is not None:
+                yield self.speller.table(f"{value}.corrected", owned(bias))
+            elif layer is not None and number == 1:
                 yield self.speller.weights(layer)
             elif value in self.numbers and self.values.reads_levels(node, value, self.layers):
                 yield self.numbers[value]

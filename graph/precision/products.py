@@ -1,6 +1,4 @@
-"""The products of a model: where they read channels and where they make them, and what identifies a
-model by them.
-"""
+"""The products of a model: along which axes they sum, and what identifies a model by them."""
 
 from __future__ import annotations
 
@@ -20,12 +18,11 @@ from ..types import Constant, array_of, type_of
 @dataclass(frozen=True, slots=True)
 class ProductChannels:
     """A product of floats. reads: the operands that are no constants, each with the axis that the
-    product sums over; makes: the result, with the axis of its channels.
+    product sums over.
     """
 
     node: GraphNode
     reads: tuple[tuple[str, int], ...]
-    makes: tuple[str, int]
 
 
 def product_channels(graph: Graph) -> Iterator[ProductChannels]:
@@ -34,22 +31,20 @@ def product_channels(graph: Graph) -> Iterator[ProductChannels]:
         if isinstance(node.op, Conv | MatMul | Gemm) and _is_of_floats(graph, node):
             axes = zip(node.inputs, _summed_axes(graph, node), strict=False)
             reads = tuple((name, axis) for name, axis in axes if name not in graph.constants)
-            yield ProductChannels(node, reads, (node.outputs[0], _result_axis(graph, node)))
+            yield ProductChannels(node, reads)
 
 
-def channel_axes(graph: Graph) -> tuple[dict[str, int], dict[str, int]]:
-    """The axis of each operand of products that they sum over, and of each result the axis of its
-    channels. Without operands of which products sum over different axes, and where a run decides
-    how many channels there are.
+def channel_axes(graph: Graph) -> dict[str, int]:
+    """The axis of each operand of products that they sum over. Without operands of which products
+    sum over different axes, and where a run decides how many channels there are.
     """
     read: dict[str, set[int]] = {}
-    made: dict[str, int] = {}
     for product in product_channels(graph):
         for name, axis in product.reads:
             read.setdefault(name, set()).add(axis)
-        made.update([product.makes])
+    types = graph.types
     agreed = {name: axes.pop() for name, axes in read.items() if len(axes) == 1}
-    return _closed(graph, agreed), _closed(graph, made)
+    return {name: axis for name, axis in agreed.items() if isinstance(types[name].shape[axis], int)}
 
 
 def products_digest(prepared: Graph) -> str:
@@ -73,12 +68,6 @@ def _bits(constant: Constant) -> bytes:
     return str(type_of(constant)).encode() + np.ascontiguousarray(one).tobytes()
 
 
-def _closed(graph: Graph, axes: dict[str, int]) -> dict[str, int]:
-    """Those whose number of channels is known."""
-    types = graph.types
-    return {name: axis for name, axis in axes.items() if isinstance(types[name].shape[axis], int)}
-
-
 def _is_of_floats(graph: Graph, node: GraphNode) -> bool:
     return graph.types[node.outputs[0]].dtype == "float32"
 
@@ -94,9 +83,3 @@ def _summed_axes(graph: Graph, node: GraphNode) -> tuple[int, int]:
         case Gemm() as gemm:
             return int(not gemm.trans_a), int(gemm.trans_b)
     return ranks[0] - 1, ranks[1] - 2
-
-
-def _result_axis(graph: Graph, node: GraphNode) -> int:
-    """The axis of the result's channels."""
-    rank = graph.types[node.outputs[0]].rank
-    return channel_axis(node.op.layout, rank) if isinstance(node.op, Conv) else rank - 1

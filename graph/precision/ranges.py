@@ -1,8 +1,9 @@
 """The range of a value that is stored in few levels, by each method of calibration.
 
 As onnxruntime 1.32 has them in `quantization/calibrate.py`: on the same numbers `moving_average`,
-`percentile_range` and `entropy_range` give what that gives, bit for bit. `least_error_range` is
-not there.
+`percentile_range` and `entropy_range` give what that gives, bit for bit, but where that gives a
+range that ends before it begins, or found none: then all that was seen is kept.
+`least_error_range` is not there.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def entropy_range(
     """
     middle, least = len(counts) // 2, levels // 2
     before = np.concatenate(([0], np.cumsum(counts)))
-    best, chosen = np.inf, (edges[middle - least], edges[min(middle + least + 1, len(counts))])
+    best, chosen = np.inf, seen
     for reach in range(least, middle + 1):
         start, end = middle - reach, min(middle + reach + 1, len(counts))
         outside = int(before[start]), int(before[-1] - before[end])
@@ -98,8 +99,9 @@ def _rounding(values: NDArray[np.float64], low: float, high: float) -> NDArray[n
 
 
 def _within(bounds: Bounds, seen: Bounds) -> Bounds:
-    """Bounds cut to what was seen."""
-    return max(bounds[0], seen[0]), min(bounds[1], seen[1])
+    """Bounds cut to what was seen; that itself where nothing is left."""
+    low, high = max(bounds[0], seen[0]), min(bounds[1], seen[1])
+    return (low, high) if low <= high else seen
 
 
 def _divergence(part: Counts, outside: tuple[int, int], levels: int) -> float:

@@ -86,10 +86,8 @@ class LevelSpeller:
             levels, scales = weight_levels(
                 cast(Floats, array_of(self._graph.constants[name])), axis
             )
-            number = self.add(
-                Cast("float32"), self._table(f"{name}.levels", owned(levels)), of=name
-            )
-            scale = self._table(f"{name}.scales", owned(scales))
+            number = self.add(Cast("float32"), self.table(f"{name}.levels", owned(levels)), of=name)
+            scale = self.table(f"{name}.scales", owned(scales))
             self._weights[key] = self.add(Mul(), number, scale, of=name)
         return self._weights[key]
 
@@ -99,9 +97,10 @@ class LevelSpeller:
         return self._builder.add(op, *inputs, output=name, name=of)
 
     def _number(self, name: str, number: np.float32) -> str:
-        return self._table(name, Splat(float(number), "float32", ()))
+        return self.table(name, Splat(float(number), "float32", ()))
 
-    def _table(self, name: str, value: Constant) -> str:
+    def table(self, name: str, value: Constant) -> str:
+        """A constant, by a name that no other value has."""
         return self._builder.constant(self._builder.fresh(name), value)
 
 

@@ -29,15 +29,14 @@ class CalibrationError(ModelError):
 class WantedStatistics:
     """What is asked of a model's values.
 
-    finite: those that must not be infinite: inputs, and what products read and make. peak_axes,
-    mean_axes: of each value whose channels are looked at, their axis. bins: of the histograms, None
+    finite: those that must not be infinite: inputs, and what products read and make. axes:
+    of each value whose channels are looked at, the axis. bins: of the histograms, None
     without. share: of the moving average, None without.
     """
 
     names: tuple[str, ...]
     finite: frozenset[str]
-    peak_axes: Mapping[str, int]
-    mean_axes: Mapping[str, int]
+    axes: Mapping[str, int]
     bins: int | None = None
     share: float | None = None
 
@@ -46,9 +45,10 @@ class WantedStatistics:
         """What is asked of all values of a model."""
         products = list(product_channels(prepared))
         read = (name for product in products for name, _ in product.reads)
-        finite = frozenset((*prepared.inputs, *read, *(one.makes[0] for one in products)))
-        axes = channel_axes(prepared)
-        return WantedStatistics(calibrated_values(prepared), finite, *axes, bins, share)
+        made = (product.node.outputs[0] for product in products)
+        finite = frozenset((*prepared.inputs, *read, *made))
+        names = calibrated_values(prepared)
+        return WantedStatistics(names, finite, channel_axes(prepared), bins, share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,11 +142,10 @@ def _of_value(wanted: WantedStatistics, name: str, array: NDArray[np.generic]) -
         return ValueStatistics(low, high)
     peaks = sums = None
     per_channel = 0
-    if (axis := wanted.peak_axes.get(name)) is not None:
+    if (axis := wanted.axes.get(name)) is not None:
         others = _others(numbers, axis)
         peaks = np.maximum(numbers.max(axis=others), -numbers.min(axis=others))
-    if (axis := wanted.mean_axes.get(name)) is not None:
-        sums = numbers.sum(axis=_others(numbers, axis), dtype=np.float64)
+        sums = numbers.sum(axis=others, dtype=np.float64)
         per_channel = numbers.size // numbers.shape[axis]
     histogram = None if wanted.bins is None else ValueHistogram.of(numbers, wanted.bins)
     average = None if wanted.share is None else (low, high)
