@@ -24,7 +24,7 @@ from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.samples import samples
 from tilewright.graph.types import Array, TensorType, owned
 from tilewright.runtime.engine.engine import Engine
-from tilewright.runtime.machine.host import why_not_run
+from tilewright.runtime.machine.host import CPU_VARIABLE, why_not_run
 from tilewright.tir.target.target import Target
 
 from ...exported import exported
@@ -171,6 +171,21 @@ def test_a_saved_engine_keeps_what_was_rounded(tmp_path: Path, target: str) -> N
     given = engine.random_inputs(2)
     np.testing.assert_array_equal(twin.run(given)["logits"], engine.run(given)["logits"])
     assert twin.verify(given)
+
+
+@pytest.mark.skipif(HERE[0] == "c:scalar", reason="nothing is lesser than this machine")
+def test_an_engine_that_is_built_anew_keeps_what_was_rounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    precision = dict.fromkeys(ALL["classifier"], "bfloat16")
+    engine = compile(classifier(), HERE[0], precision=precision, cache=False)
+    engine.save(tmp_path / "half.twe")
+    monkeypatch.setenv(CPU_VARIABLE, "scalar")
+    twin = load(tmp_path / "half.twe")
+    report = twin.explain()
+    assert any(note.startswith("built anew") for note in report.notes)
+    assert (report.precision, report.allow) == (engine.explain().precision, ("vdpbf16ps",))
+    assert twin.verify()
 
 
 def test_a_file_holds_weights_of_16_bits_alone(tmp_path: Path) -> None:

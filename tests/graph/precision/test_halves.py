@@ -24,6 +24,7 @@ from tilewright.graph.precision.halves import (
     ProductPrecision,
     choose_halves,
 )
+from tilewright.graph.reference.oracle import ModelOracle
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType, array_of, owned
 
@@ -245,6 +246,13 @@ def test_products_that_passes_took_in_are_refused() -> None:
         "  Hint: engine.explain() says what each pass did; passes=tw.PASSES.without(...) leaves "
         "one out."
     )
+
+
+def test_a_reference_has_values_of_16_bits_where_data_are_rounded() -> None:
+    graph = residual()
+    assert not ModelOracle(graph).stores_halves
+    assert not ModelOracle(HalfProducts(chosen(graph, pairs=False))(graph)).stores_halves
+    assert ModelOracle(HalfProducts(chosen(graph))(graph)).stores_halves
 
 
 def test_nothing_is_replaced_where_nothing_was_decided() -> None:
