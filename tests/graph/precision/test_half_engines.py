@@ -25,6 +25,8 @@ from tilewright.graph.samples import samples
 from tilewright.graph.types import Array, TensorType, owned
 from tilewright.runtime.engine.engine import Engine
 from tilewright.runtime.machine.host import CPU_VARIABLE, why_not_run
+from tilewright.tir.dim import Dim
+from tilewright.tir.sizes import size_of
 from tilewright.tir.target.target import Target
 
 from ...exported import exported
@@ -124,6 +126,19 @@ def test_a_few_rows_get_weights_of_16_bits_and_many_rows_stay_float32() -> None:
     assert line.startswith("precision: node 'fc1' (MatMul): float32: not clearly faster in float16")
     plain = compile(classifier(256), "c:avx2", verify="off", cache=False)
     assert [k.name for k in many.explain().kernels] == [k.name for k in plain.explain().kernels]
+
+
+def test_open_sizes_are_priced_at_the_usual_ones() -> None:
+    batch = Dim("batch", low=1, high=8, typical=2)
+    builder = GraphBuilder("open")
+    x = builder.input("x", TensorType("float32", (size_of(batch), 512)))
+    w = builder.constant("w", weights(512, 512))
+    graph = builder.finish({"logits": builder.add(MatMul(), x, w, name="fc")})
+    engine = compile(graph, HERE[0], precision="float16", cache=False)
+    assert engine.explain().precision == ("node 'fc' (MatMul): weights in float16",)
+    for rows in (1, 5, 8):
+        given = {"x": rng.standard_normal((rows, 512)).astype(np.float32)}
+        assert engine.verify(given)
 
 
 def test_the_error_beside_the_model_in_float64_is_said() -> None:
