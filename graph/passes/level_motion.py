@@ -20,6 +20,7 @@ from .exchange import exchanged
 from .levels import LevelReader, Levels, RoundedLevels, has_bytes
 
 _SCALES = 2.0**-100, 2.0**100
+_INVERSE = 2.0**-22  # by how much r * (1 / r) may be off 1: 255 of it is far from half a level
 MOVING = (Concat, Identity, MaxPool, Reshape, Slice, Transpose)  # they compute no new numbers
 
 
@@ -127,10 +128,10 @@ def _is_same(
     numbers = [*scales, *zeros]
     if any(array is None or array.size != 1 for array in numbers):
         return False
-    r, s, p, q = (np.float32(array.reshape(())) for array in numbers if array is not None)
+    r, s, p, q = (float(array.reshape(())) for array in numbers if array is not None)
     if not _SCALES[0] <= r <= _SCALES[1]:
         return False
-    return p == q and bool(s == (np.float32(1) / r if other.is_inverse else r))
+    return p == q and (abs(r * s - 1) <= _INVERSE if other.is_inverse else r == s)
 
 
 def _write(builder: GraphBuilder, one: _Move | _Row) -> None:

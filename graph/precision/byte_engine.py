@@ -19,7 +19,7 @@ from .accuracy import Accuracy, AccuracyError, Evaluation, SliceScore
 from .channel_factors import rescaled
 from .layers import KeptLayer, Layer, find_layers
 from .level_form import with_levels
-from .planner import Choice, PrecisionSearch
+from .planner import LayerChoice, PrecisionSearch
 from .prepared import prepared_graph
 from .simulation import simulated
 
@@ -234,7 +234,7 @@ def _seconds(
 
 
 def _layer_lines(
-    choice: Choice,
+    choice: LayerChoice,
     chosen: Sequence[Layer],
     times: Mapping[str, LayerTimes],
     slow: Mapping[str, LayerTimes],
@@ -258,7 +258,7 @@ def _layer_lines(
     return [*lines, *(f"precision: {note}" for note in choice.notes)]
 
 
-def _why_none(choice: Choice, accuracy: Accuracy) -> str:
+def _why_none(choice: LayerChoice, accuracy: Accuracy) -> str:
     """Why no product multiplies bytes."""
     if choice.layers:
         return "no product that keeps the budget is faster with bytes"

@@ -70,10 +70,10 @@ def calibrate(
     the least information in 128 levels (S. Migacz, 2017). "mse": of 36 shares of the range that was
     seen, from 0.3, the one with the least squared error in 256 levels. All but the last are those
     of onnxruntime's calibrators. bins: of a histogram, at least so many over the magnitudes of a
-    value; "entropy" tries at most so many. Their width is a power of two: memory is bounded, and
-    the order of the items does not matter. equalise: first divide the channels between products by
-    factors under which their weights are as large on either side (M. Nagel et al., 2019). smooth:
-    first move peaks of channels from data to the weights of matrix products, 0.5 for half of them
+    value, for "entropy" at most. Their width is a power of two: memory is bounded, and the order of
+    the items does not matter. equalise: first divide the channels between products by factors under
+    which their weights are as large on either side (M. Nagel et al., 2019). smooth: first move
+    peaks of channels from data to the weights of matrix products, 0.5 for half of them
     (SmoothQuant, G. Xiao et al., 2023); the data are read twice. `compile` divides likewise.
     Raises: OptionError; CalibrationError, a ModelError, for data that do not fit, for NaN, and for
     infinities of inputs and of what products read or make; what `compile` raises.
@@ -88,18 +88,25 @@ def calibrate(
     source = traced_model(model, args, kwargs, shapes)
     prepared = prepared_graph(imported_graph(source, shapes, constants))
     collect = _Collector(data, most, executor, tell)
-    factors: Factors = equalised_factors(prepared) if equalise else {}
-    if smooth is not None:
-        seen = collect(rescaled(prepared, factors), None, None).values
-        peaks = {name: one.peaks for name, one in seen.items() if one.peaks is not None}
-        factors = _both(factors, smoothing_factors(rescaled(prepared, factors), peaks, smooth))
+    factors = _factors(prepared, collect, equalise, smooth)
     found = collect(
         rescaled(prepared, factors),
-        bins if method in WITH_HISTOGRAMS else None,
+        1 << (bins - 1).bit_length() if method in WITH_HISTOGRAMS else None,
         averaging if method == "moving" else None,
     )
     tell("ranges")
     return _calibration(prepared, _Choice(method, bins, percentile), found, factors)
+
+
+def _factors(prepared: Graph, collect: _Collector, equalise: bool, smooth: float | None) -> Factors:
+    """By what the channels of values are divided."""
+    factors: Factors = equalised_factors(prepared) if equalise else {}
+    if smooth is None:
+        return factors
+    scaled = rescaled(prepared, factors)
+    seen = collect(scaled, None, None).values
+    peaks = {name: one.peaks for name, one in seen.items() if one.peaks is not None}
+    return _both(factors, smoothing_factors(scaled, peaks, smooth))
 
 
 def _both(factors: Factors, later: Factors) -> Factors:

@@ -36,7 +36,7 @@ class LayerGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class LayerChoice:
     """The layers that multiply bytes, and those that were given up, the worst first.
 
     found: the scores of the choice, by the simulation. errors: what bytes change in the result of
@@ -68,24 +68,24 @@ class PrecisionSearch:
         self._notes: list[str] = []
         self._places = {layer.result: n for n, layer in enumerate(self._layers)}
 
-    def choice(self) -> Choice:
+    def choice(self) -> LayerChoice:
         """The largest choice of layers that was found to keep the budget."""
         errors = self._local_errors()
         found = self._compared(self._layers)
         if self._evaluation.is_within(found):
-            return Choice(self._layers, (), found, errors)
+            return LayerChoice(self._layers, (), found, errors)
         groups = self._ranked(errors)
         count = self._fewest(groups)
         kept = self._put_back(groups, count)
         layers = self._without(kept)
-        return Choice(layers, kept, self._compared(layers), errors, tuple(self._notes))
+        return LayerChoice(layers, kept, self._compared(layers), errors, tuple(self._notes))
 
-    def with_less(self, choice: Choice) -> Choice:
+    def with_less(self, choice: LayerChoice) -> LayerChoice:
         """The choice without its worst group."""
         worst, *_ = [one for one in self._ranked(choice.errors) if one not in choice.given_up]
         given_up = (*choice.given_up, worst)
         layers = self._without(given_up)
-        return Choice(layers, given_up, self._compared(layers), choice.errors, choice.notes)
+        return LayerChoice(layers, given_up, self._compared(layers), choice.errors, choice.notes)
 
     def _fewest(self, groups: Sequence[LayerGroup]) -> int:
         """How many of the worst groups have to go, at least, as halving finds it."""

@@ -19,6 +19,7 @@ from onnxruntime.quantization.calibrate import CalibrationDataReader, MinMaxCali
 import tilewright as tw
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.options import OptionError
+from tilewright.graph.precision import value_runner
 from tilewright.graph.precision.histogram import ValueHistogram
 from tilewright.graph.precision.prepared import calibrated_values, prepared_graph
 from tilewright.graph.precision.ranges import (
@@ -97,14 +98,14 @@ def test_a_calibration_fits_the_model_that_it_is_of() -> None:
 def test_methods_with_histograms_choose_from_all_elements(
     method: str, expected: dict[str, Array]
 ) -> None:
-    found = tw.calibrate(network(), items(3), method=method, bins=256, percentile=95.0)  # type: ignore[arg-type]
+    found = tw.calibrate(network(), items(3), method=method, bins=200, percentile=95.0)  # type: ignore[arg-type]
     for name in NAMES:
         histogram = ValueHistogram.of(expected[name], 256)
         assert np.array_equal(found.histograms[name].counts, histogram.counts)
         ends = expected[name].min(), expected[name].max()
         chosen = {
             "percentile": percentile_range(*histogram.trimmed(), ends, 95.0),
-            "entropy": entropy_range(*histogram.trimmed(256), ends),
+            "entropy": entropy_range(*histogram.trimmed(200), ends),
             "mse": least_error_range(*histogram.trimmed(), ends),
         }
         assert found.ranges[name] == chosen[method]
@@ -269,6 +270,12 @@ def test_workers_of_an_executor_find_the_same(method: str) -> None:
     assert (pool.jobs, str(there)) == (3, str(here))
     for name in here.channel_means:
         np.testing.assert_allclose(there.channel_means[name], here.channel_means[name], rtol=1e-6)
+
+
+def test_a_worker_keeps_the_last_engine_alone() -> None:
+    for seed in (1, 2):
+        tw.calibrate(network(seed=seed), items(20), executor=Instant())
+        assert len(value_runner._runners) == 1
 
 
 def test_threads_find_the_same() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +16,13 @@ from tilewright.graph.errors import ModelError, ModelFileError
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.precision.calibration import Calibration
 from tilewright.graph.precision.calibration_file import HEADER
+from tilewright.graph.precision.calibration_pictures import draw_histogram
 from tilewright.graph.precision.histogram import ValueHistogram
 from tilewright.graph.precision.prepared import prepared_graph
 from tilewright.graph.precision.products import products_digest
 from tilewright.graph.types import Array
 from tilewright.tir.output_file import OutputFileError
+from tilewright.tir.svg.shapes import BLUE, GREY, ORANGE
 
 from .models import network
 
@@ -76,6 +79,22 @@ def test_it_is_shown_with_pictures(calibration: Calibration) -> None:
     assert "seen -2 to 3" in calibration.picture().svg
     assert str(calibration.picture()) == calibration.title
     assert replace(calibration, histograms={})._repr_html_().count("<svg") == 1
+
+
+def test_a_picture_has_a_bar_for_each_end_that_was_cut(calibration: Calibration) -> None:
+    """Of x above: 3 was seen, 2.5 is stored."""
+    svg = calibration.picture().svg
+    assert svg.count("<rect") == 1
+    assert svg.count(f'stroke="{BLUE}"') == 2
+    assert svg.count(f'stroke="{ORANGE}"') == 1  # below 0 there is x alone
+
+
+def test_a_histogram_has_the_bins_beyond_the_range_in_grey() -> None:
+    svg = draw_histogram(ValueHistogram.of(NUMBERS, 8), (-1.0, 1.25)).svg
+    bars = re.findall(r'<rect [^>]*fill="(#\w+)"[^>]*><title>(\d+)</title>', svg)
+    kept = [int(count) for colour, count in bars if colour == BLUE]
+    cut = [int(count) for colour, count in bars if colour == GREY]
+    assert (sum(kept), sum(cut)) == (4, 2)
 
 
 def test_one_of_a_model_without_magnitudes_is_shown(calibration: Calibration) -> None:
@@ -256,6 +275,15 @@ def test_what_contradicts_itself_is_refused(
 def members_of(path: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_the_header_of_an_array_has_the_length_that_it_says(
+    calibration: Calibration, tmp_path: Path
+) -> None:
+    members = members_of(path := calibration.save(tmp_path / "c.npz"))
+    data = members["peaks.npy"]
+    packed(path, {**members, "peaks.npy": data[:8] + bytes([data[8] + 1]) + data[9:]})
+    assert problem(path) == "it is damaged: the header of an array has another length than it says"
 
 
 def packed(path: Path, members: dict[str, bytes]) -> None:

@@ -52,7 +52,7 @@ def test_bins_that_are_empty_on_both_sides_are_trimmed() -> None:
     assert found.elements == counts.sum() == 2
 
 
-@given(array=ANY, bins=st.sampled_from([1, 3, 8, 100]))
+@given(array=ANY, bins=st.sampled_from([1, 2, 8, 128]))
 def test_each_number_is_counted_in_its_bin(array: Float32s, bins: int) -> None:
     found = ValueHistogram.of(array, bins)
     assert LEAST_EXPONENT <= found.exponent <= MOST_EXPONENT
@@ -67,7 +67,7 @@ def test_what_becomes_0_when_it_is_scaled_keeps_its_side(number: float) -> None:
     assert list(small.counts) == [1, 2]
 
 
-@given(first=ANY, second=ANY, bins=st.sampled_from([1, 3, 8, 100]))
+@given(first=ANY, second=ANY, bins=st.sampled_from([1, 2, 8, 128]))
 def test_a_merged_histogram_is_that_of_all_elements(
     first: Float32s, second: Float32s, bins: int
 ) -> None:
@@ -80,7 +80,7 @@ def test_a_merged_histogram_is_that_of_all_elements(
 
 
 def test_it_has_the_bins_of_numpy() -> None:
-    array = np.random.default_rng(0).standard_normal(10_000).astype(np.float32)
+    array = np.random.default_rng(0).standard_normal(200_001).astype(np.float32)
     found = ValueHistogram.of(array, 64)
     expected, _ = np.histogram(array, 128, range=(-(2.0**found.exponent), 2.0**found.exponent))
     assert np.array_equal(found.counts, expected)

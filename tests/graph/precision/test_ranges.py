@@ -117,6 +117,20 @@ def test_the_entropy_of_a_histogram_is_onnxruntimes(shape: str, bins: int) -> No
     assert entropy_range(counts, edges, (low, high)) == expected
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_the_entropy_of_any_counts_is_onnxruntimes(seed: int) -> None:
+    """Full bins at the ends, which no level has when there are more bins than levels hold."""
+    rng = np.random.default_rng(seed)
+    bins = int(rng.integers(128, 330))
+    counts = rng.integers(0, 50, bins) * (rng.random(bins) < rng.choice([0.1, 0.5, 1.0]))
+    counts[-8:] += rng.integers(0, 2_000, 8)
+    edges = np.linspace(-4, 4, bins + 1).astype(np.float32)
+    ends = edges[0], edges[-1]
+    collector = HistogramCollector("entropy", False, bins, 128, 99.999, "same")
+    expected = collector.get_entropy_threshold((counts, edges, *ends), 128)
+    assert entropy_range(counts, edges, ends) == expected
+
+
 def test_onnxruntimes_default_of_128_bins_is_minmax_for_a_single_batch() -> None:
     (first, *_) = batches("outliers", 3)
     (counts, edges, low, high, _), expected = collected("entropy", [first], 128)
@@ -160,6 +174,20 @@ def test_the_least_error_is_that_of_36_shares_of_the_range(shape: str) -> None:
     tried = [error(numbers, f * ends[0], f * ends[1]) for f in factors]
     assert min(abs(factors - found[1] / ends[1])) < 1e-6
     assert error(numbers, *map(float, found)) <= 1.05 * min(tried)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_least_error_of_numbers_in_the_middle_of_bins_is_exact(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    edges = np.linspace(-1, 1, 257).astype(np.float32)
+    counts = rng.integers(0, 9, 256) * (rng.random(256) < 0.2)
+    counts[128:] *= rng.integers(1, 200)
+    middles = np.repeat((edges[:-1] + edges[1:]) / 2, counts)
+    ends = float(middles.min()), float(middles.max())
+    factors = np.linspace(0.3, 1.0, 36)[::-1]
+    best = factors[int(np.argmin([error(middles, f * ends[0], f * ends[1]) for f in factors]))]
+    low, high = least_error_range(counts, edges, seen(*ends))
+    assert (low, high) == tuple(np.float32(best) * np.float32(end) for end in ends)
 
 
 def test_the_least_error_cuts_off_few_far_outliers() -> None:
