@@ -16,11 +16,11 @@ from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunSt
 from tilewright.graph.ops.folding import Col2Im
 from tilewright.graph.ops.functions import Cast, Tanh
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
+from tilewright.graph.ops.half_products import HalfConv, HalfMatMul
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
 from tilewright.graph.ops.linear_algebra.determinant import Det
 from tilewright.graph.ops.linear_algebra.elimination import EliminationStep
 from tilewright.graph.ops.logic import Where
-from tilewright.graph.ops.half_products import HalfConv, HalfMatMul
 from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
