@@ -23,7 +23,7 @@ from ..runtime.model.coverage import Coverage, Covered
 from ..runtime.model.verification import Report, compare_outputs
 from ..schedule.source import ReasonedSource, ScheduleSource, as_source, schedule_from
 from ..tir.program.program import Program
-from ..tir.target.target import Target
+from ..tir.target.target import Target, covers
 from .assumed_sizes import telling_assumed
 from .errors import ModelError
 from .given_model import imported_graph
@@ -33,6 +33,7 @@ from .plan.explain import explain
 from .plan.plan import Planned, apart, closer, divisible, plan_model, rounding_more
 from .plan.reference_program import reference_model
 from .precision.byte_engine import ByteRequest, byte_engine
+from .precision.halves import PAIRS
 from .reference.compare import relative_rms
 from .reference.oracle import ModelOracle, model_oracle
 from .reference.reference import evaluate
@@ -78,25 +79,28 @@ def _with_bytes(
 ) -> Engine:
     """An engine whose products multiply bytes, as far as the options say."""
     assert options.calibration is not None
-    others, names = _without_bytes(options.precision)
-    plain = replace(options, precision=others, calibration=None, accuracy=None)
+    plain = replace(options, precision="float32", calibration=None, accuracy=None)
 
-    def build(graph: Graph, is_final: bool) -> Engine:
-        how = plain if is_final else replace(plain, verify="off", precision="float32")
+    def build(graph: Graph, is_final: bool, others: str | Mapping[str, str]) -> Engine:
+        how = replace(plain, precision=others) if is_final else replace(plain, verify="off")
         return _compiled(graph, target, how, Clock(), tell if is_final else _silent)
 
-    request = ByteRequest(options.calibration, options.accuracy, names)
+    others, names = _without_bytes(options.precision, target)
+    is_auto = options.precision == "auto"
+    request = ByteRequest(options.calibration, options.accuracy, names, others, is_auto)
     made = byte_engine(imported, target, request, build, tell)
     report = replace(made.engine.parts.report, notes=(*made.notes, *made.engine.parts.report.notes))
     return Engine(replace(made.engine.parts, report=report), max_contexts=options.max_contexts)
 
 
 def _without_bytes(
-    precision: str | Mapping[str, str],
+    precision: str | Mapping[str, str], target: Target
 ) -> tuple[str | Mapping[str, str], frozenset[str] | None]:
     """What is asked of products that multiply no bytes, and the names of those that do; None: of
     all that can.
     """
+    if precision == "auto":
+        return "bfloat16" if covers((target.instructions,), PAIRS) else "float16", None
     if isinstance(precision, str):
         return "float32", None
     others = {name: kind for name, kind in precision.items() if kind != "int8"}

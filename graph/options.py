@@ -75,7 +75,7 @@ class Accepted:
 
 
 OPTIONS = {
-    "precision": Accepted(("float32", "float16", "bfloat16", "int8")),
+    "precision": Accepted(("float32", "float16", "bfloat16", "int8", "auto")),
     "effort": Accepted(("default",), ("fast", "best")),
     "deterministic": Accepted(("engine",), ("batch",)),
     "verify": Accepted(("all", "rewrites", "kernels", "emulated", "off")),
@@ -133,7 +133,7 @@ def check_precision(precision: object, strict: bool) -> None:
         kinds = [precision]
     else:
         kinds = list(precision.values())
-        known = OPTIONS["precision"].values
+        known = OPTIONS["precision"].values[:-1]  # which of them, one can leave open for all alone
         for name, kind in precision.items():
             if not isinstance(name, str) or kind not in known:
                 listed = " or ".join(map(repr, known))
@@ -157,7 +157,14 @@ def check_calibration(precision: object, calibration: object, accuracy: object) 
     Raises: OptionError.
     """
     kinds = precision.values() if isinstance(precision, Mapping) else (precision,)
-    needed = "int8" in kinds
+    needed = "int8" in kinds or precision == "auto"
+    if precision == "auto" and accuracy is None:
+        raise OptionError(
+            "compile: option precision='auto' takes what is fastest within a budget; expected "
+            "accuracy=...",
+            code="compile-auto",
+            hints=("tw.Accuracy(metric, max_drop=0.01, data=held) is one.",),
+        )
     if needed and calibration is None:
         raise OptionError(
             f"compile: option precision={precision!r} needs the ranges of the values that become "
@@ -169,7 +176,7 @@ def check_calibration(precision: object, calibration: object, accuracy: object) 
         if given is not None and not needed:
             raise OptionError(
                 f"compile: option {name} is of no use with precision={precision!r}; expected "
-                "precision='int8'.",
+                "'int8' or 'auto'.",
                 code="compile-no-bytes",
             )
         kind = type(given).__name__

@@ -26,7 +26,8 @@ from .simulation import simulated
 if TYPE_CHECKING:
     from .calibration import Calibration
 
-Build = Callable[[Graph, bool], Engine]  # is_final: checked as asked, else not at all
+Others = str | Mapping[str, str]  # the precision of products that multiply no bytes
+Build = Callable[[Graph, bool, Others], Engine]  # is_final: checked as asked, else not at all
 
 _ROUNDS = 3  # in turn, of which the best counts
 _RUNS = 7  # of each launch in a round
@@ -39,11 +40,15 @@ class BytesError(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class ByteRequest:
-    """What is asked for. names: the products that are to multiply bytes; None: all that can."""
+    """What is asked for. names: the products that are to multiply bytes; None: all that can.
+    others: the precision of other products; is_auto: which float32 may take the place of.
+    """
 
     calibration: Calibration
     accuracy: Accuracy | None = None
     names: frozenset[str] | None = None
+    others: Others = "float32"
+    is_auto: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ class _ByteJob:
     def all_of(self, layers: tuple[Layer, ...]) -> ByteEngine:
         """The engine whose layers all multiply bytes."""
         lines = [f"precision: '{layer.name}': bytes" for layer in layers]
-        return ByteEngine(self._built(layers), self._notes(layers, lines))
+        return ByteEngine(self._built(layers, self.request.others), self._notes(layers, lines))
 
     def searched(self, layers: tuple[Layer, ...], tell: Callable[[str], object]) -> ByteEngine:
         """The engine whose layers multiply bytes where the budget allows it and that pays."""
@@ -154,18 +159,18 @@ class _ByteJob:
                 code="accuracy-target",
                 hints=("without accuracy=... all products that can multiply bytes do.",),
             )
-        exact = self.build(self.prepared, False)
+        exact, others = self.build(self.prepared, False, "float32"), self.request.others
         evaluation = Evaluation(accuracy, self.prepared.inputs, exact.run)
         tell("search")
         simulation = simulated(self.prepared, layers, self.request.calibration.ranges)
-        run = self.build(simulation.graph, False).run
+        run = self.build(simulation.graph, False, "float32").run
         search = PrecisionSearch(layers, simulation, run, evaluation)
         choice, slow = search.choice(), dict[str, LayerTimes]()
-        times = dict[str, LayerTimes]()
+        times, dropped = dict[str, LayerTimes](), list[str]()
         tell("measure")
         while True:
             chosen = tuple(one for one in choice.layers if one.name not in slow)
-            engine = self._built(chosen)
+            engine = self._built(chosen, others)
             if chosen and not slow:
                 times = self._times(layers, exact, engine, evaluation)
                 slow = {
@@ -176,19 +181,25 @@ class _ByteJob:
                 if slow:
                     continue
             found = evaluation.compared([engine.run(item.inputs) for item in evaluation.items])
-            if evaluation.is_within(found) or not chosen:
+            if evaluation.is_within(found):
                 break
-            choice = search.with_less(choice)
-        lines = [*_layer_lines(choice, chosen, times, slow), *_scores(accuracy, found)]
+            if self.request.is_auto and others != "float32":
+                dropped = [f"precision: {others} of other products was given up for the budget"]
+                others = "float32"
+            elif chosen:
+                choice = search.with_less(choice)
+            else:
+                break
+        lines = [*dropped, *_layer_lines(choice, chosen, times, slow), *_scores(accuracy, found)]
         if not chosen:
             lines.append(f"accuracy: {_why_none(choice, accuracy)}: the engine computes in float32")
             log.warning("compile: %s", lines[-1])
         return ByteEngine(engine, self._notes(chosen, lines))
 
-    def _built(self, layers: tuple[Layer, ...]) -> Engine:
+    def _built(self, layers: tuple[Layer, ...], others: Others) -> Engine:
         known = self.request.calibration
         graph = with_levels(self.prepared, layers, known.ranges, known.channel_means)
-        return self.build(graph, True)
+        return self.build(graph, True, others)
 
     def _notes(self, layers: tuple[Layer, ...], lines: Sequence[str]) -> tuple[str, ...]:
         count = len(find_layers(self.prepared)[0]) + len(find_layers(self.prepared)[1])

@@ -52,7 +52,7 @@ def test_a_precision_without_meaning_is_refused() -> None:
         check_precision(16, strict=False)
     assert str(caught.value) == (
         "OptionError: compile: option precision=16 has no meaning; expected 'float32' or 'float16' "
-        "or 'bfloat16' or 'int8'. [compile-option]"
+        "or 'bfloat16' or 'int8' or 'auto'. [compile-option]"
     )
 
 

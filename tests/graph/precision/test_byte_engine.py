@@ -15,9 +15,11 @@ import tilewright as tw
 from tilewright.graph.given_model import imported_graph
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
+from tilewright.graph.precision.accuracy import Evaluation
 from tilewright.graph.precision.channel_factors import rescaled
 from tilewright.graph.precision.layers import find_layers
 from tilewright.graph.precision.level_form import with_levels
+from tilewright.graph.precision.planner import LayerChoice, PrecisionSearch
 from tilewright.graph.precision.prepared import prepared_graph
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, array_of
@@ -166,6 +168,55 @@ def test_where_nothing_keeps_the_budget_the_engine_computes_in_floats_and_says_s
 
 
 @multiplies_bytes
+def test_products_that_multiply_no_bytes_may_have_operands_of_16_bits(
+    known: tw.Calibration,
+) -> None:
+    engine = tw.compile(
+        uneven(),
+        precision={"y": "int8", "first": "float16"},
+        calibration=known,
+        verify="kernels",
+        cache=False,
+    )
+    lines = told(engine)
+    assert "'y': bytes" in lines
+    assert any("weights in float16" in line for line in lines)
+    exact = evaluate(uneven(), {"x": ITEMS[0]})["y"]
+    assert error(engine(ITEMS[0]), exact) < 1e-3
+
+
+@multiplies_bytes
+def test_auto_gives_up_operands_of_16_bits_before_bytes(
+    known: tw.Calibration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiled(drop: float) -> list[str]:
+        accuracy = tw.Accuracy("error", drop, ITEMS)
+        engine = tw.compile(
+            uneven(), precision="auto", calibration=known, accuracy=accuracy, verify="off"
+        )
+        return told(engine)
+
+    given_up = " of other products was given up for the budget"
+    assert not any(given_up in line for line in compiled(0.5))
+    # an engine that is worse than the simulation of it
+    within, search = Evaluation.is_within, PrecisionSearch.choice
+    worse = list[bool]()
+
+    def choice(self: PrecisionSearch) -> LayerChoice:
+        found = search(self)
+        worse.append(True)
+        return found
+
+    monkeypatch.setattr(PrecisionSearch, "choice", choice)
+    monkeypatch.setattr(
+        Evaluation, "is_within", lambda *given: within(*given) and not (worse and worse.pop())
+    )
+    lines = compiled(0.5)
+    assert any(given_up in line for line in lines)
+    assert not any("given up for the budget: alone" in line for line in lines)
+
+
+@multiplies_bytes
 def test_layers_are_chosen_by_name(known: tw.Calibration) -> None:
     def compiled(names: Mapping[str, str]) -> tw.Engine:
         return tw.compile(uneven(), precision=names, calibration=known, verify="off")
@@ -194,9 +245,14 @@ def test_options_that_contradict_each_other_are_refused(known: tw.Calibration) -
         "bytes; expected calibration=... [compile-calibration]\n"
         "  Hint: tw.calibrate(model, data) finds them on data like those of later runs."
     )
+    assert refused(graph, precision="auto", calibration=known) == (
+        "OptionError: compile: option precision='auto' takes what is fastest within a budget; "
+        "expected accuracy=... [compile-auto]\n"
+        "  Hint: tw.Accuracy(metric, max_drop=0.01, data=held) is one."
+    )
     assert refused(graph, calibration=known) == (
         "OptionError: compile: option calibration is of no use with precision='float32'; expected "
-        "precision='int8'. [compile-no-bytes]"
+        "'int8' or 'auto'. [compile-no-bytes]"
     )
     assert refused(graph, precision="int8", calibration={}) == (
         "OptionError: compile: option calibration is of type dict; expected Calibration. "
