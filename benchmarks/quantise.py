@@ -35,25 +35,27 @@ class RandomInputs(CalibrationDataReader):
 
     def __init__(self, model: onnx.ModelProto) -> None:
         generator = np.random.default_rng(0)
-        self.left = [self._feed(model, generator) for _ in range(BATCHES)]
-
-    def _feed(self, model: onnx.ModelProto, generator: np.random.Generator) -> Feed:
-        feed = Feed()
-        for value in model.graph.input:
-            type_ = value.type.tensor_type
-            shape = [dim.dim_value for dim in type_.shape.dim]
-            kind = onnx.helper.tensor_dtype_to_np_dtype(type_.elem_type)
-            if kind == np.float32:
-                feed[value.name] = generator.standard_normal(shape, np.float32)
-            elif "mask" in value.name:
-                feed[value.name] = np.ones(shape, kind)
-            else:
-                most = 2 if "type" in value.name else WORDS
-                feed[value.name] = generator.integers(0, most, shape).astype(kind)
-        return feed
+        self.left = [random_feed(model, generator) for _ in range(BATCHES)]
 
     def get_next(self) -> Feed | None:  # type: ignore[override]
         return self.left.pop() if self.left else None
+
+
+def random_feed(model: onnx.ModelProto, generator: np.random.Generator) -> Feed:
+    """One of them, for a model whose sizes are all known."""
+    feed = Feed()
+    for value in model.graph.input:
+        type_ = value.type.tensor_type
+        shape = [dim.dim_value for dim in type_.shape.dim]
+        kind = onnx.helper.tensor_dtype_to_np_dtype(type_.elem_type)
+        if kind == np.float32:
+            feed[value.name] = generator.standard_normal(shape, np.float32)
+        elif "mask" in value.name:
+            feed[value.name] = np.ones(shape, kind)
+        else:
+            most = 2 if "type" in value.name else WORDS
+            feed[value.name] = generator.integers(0, most, shape).astype(kind)
+    return feed
 
 
 def quantise(source: Path, to: Path, form: str) -> None:
