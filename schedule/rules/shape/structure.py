@@ -120,15 +120,15 @@ def reductions(func: PrimFunc) -> tuple[Block, ...]:
 
 def product_of(block: Block) -> tuple[Load, Load] | None:
     """The two operands of a block that accumulates a sum of products of two loads."""
-    factors = _factors(block)
+    factors = factors_of(block)
     if factors is None:
         return None
     a, b = factors
     return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
 
 
-def _factors(block: Block) -> tuple[Expr, Expr] | None:
-    """The factors of a block that accumulates a sum of products, over all its points."""
+def factors_of(block: Block) -> tuple[Expr, Expr] | None:
+    """The two factors of a block that accumulates a sum of products, over all its points."""
     found = stores(block.body)
     value = found[0].value
     if len(found) > 1 or not _counts_up_to_dims(block):
@@ -148,7 +148,7 @@ def widened_product(block: Block) -> tuple[Load, Load] | None:
     """The two operands of a block that accumulates products of loads, each widened to the type of
     the sum.
     """
-    factors = (_factors(block) if block.counts == TRUE else None) or ()
+    factors = (factors_of(block) if block.counts == TRUE else None) or ()
     inner = [factor.value for factor in factors if isinstance(factor, Cast)]
     found = [value for value in inner if isinstance(value, Load)]
     return (found[0], found[1]) if len(found) == 2 else None

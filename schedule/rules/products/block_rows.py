@@ -1,0 +1,216 @@
+"""Rule for a few rows times weights of few bits: sums of blocks, each multiplied with the scales of
+its block, then added up.
+
+The weights are read once, from memory as a rule, so that their bytes are what a call takes. Levels,
+scales and zeros are packed in panels of a tile's width when a kernel is built. A tile has all rows:
+a vector of levels is unpacked once. The sums of a block and what they add up to stay in registers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from ....tir.buffer import Buffer, Load
+from ....tir.expr import Expr
+from ....tir.func import PrimFunc
+from ....tir.stmt import Block, IterKind, IterVar
+from ....tir.target.target import CpuTarget, Target
+from ....tir.visit import free_vars, loads
+from ...nest import fixed_tensors, readers, target_of
+from ...schedule import Schedule
+from ...trace.references import LoopRef
+from ..anchored import schedule_others
+from ..knobs.knobs import choose_tile
+from ..knobs.tiles import Tile
+from ..rule import Rule
+from ..shape.structure import (
+    factors_of,
+    inline_chains,
+    is_plain_store,
+    is_pointwise,
+    pointwise_output,
+    reductions,
+)
+from ..tiled import finish_tile, share_tiles, tile_loops
+
+MOST_ROWS = 8  # of a tile, whose sums are held twice
+MOST_VECTORS = 4  # of a tile: enough sums that a multiply-add never waits for the one before it
+AHEAD = 8192  # bytes that are asked for before they are read; measured
+FEW_PANELS = 2  # for a thread, below which narrower ones share the work out better
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledSums:
+    """out[..., n] = sum over b of scale[b, n] * sum over others of data[..., b, ...] * number[n].
+
+    outer, inner: the blocks of the two sums; what inner computes is read by outer alone. data: what
+    rows have. fixed: the loads of what columns have, each with the column as its last index.
+    """
+
+    outer: Block
+    inner: Block
+    data: Load
+    fixed: tuple[tuple[Block, Load], ...]
+
+    @property
+    def spatial(self) -> tuple[IterVar, ...]:
+        """The axes of the result: rows, then columns."""
+        return tuple(it for it in self.outer.iters if it.kind is IterKind.SPATIAL)
+
+    @property
+    def rows(self) -> int:
+        """The rows, of all axes."""
+        return math.prod(it.extent for it in self.spatial[:-1])
+
+
+def scaled_sums(func: PrimFunc) -> ScaledSums | None:
+    """The two reductions of a function as sums that are scaled and added up; None for others."""
+    found = reductions(func)
+    rest = [block for block in func.blocks if block not in found]
+    if len(found) != 2 or not all(map(is_pointwise, rest)):
+        return None
+    inner, outer = found
+    sums = target_of(inner)
+    if sums not in func.allocations or tuple(readers(func, sums)) != (outer,):
+        return None
+    own, above = _spatial(inner), _spatial(outer)
+    plain = all(is_plain_store(block, list(axes)) for block, axes in ((inner, own), (outer, above)))
+    if not plain or len(own) != len(above) + 1 or [it.dim for it in above] != [None] * len(above):
+        return None
+    scaled, summed = factors_of(outer), factors_of(inner)
+    if scaled is None or summed is None or own[-1].extent != above[-1].extent:
+        return None
+    scale = _other(scaled, lambda e: isinstance(e, Load) and e.buffer is sums)
+    number = _other(summed, lambda e: isinstance(e, Load) and own[-1].var not in free_vars(e))
+    if scale is None or number is None or not _reads_in_order(scaled, sums, outer):
+        return None
+    (data,) = (factor for factor in summed if factor is not number)
+    assert isinstance(data, Load)
+    listed = [(outer, load) for load in loads(scale)] + [(inner, load) for load in loads(number)]
+    fixed = fixed_tensors(func)
+    columns = {outer: above[-1].var, inner: own[-1].var}
+    rows = {it.var for it in (*own[:-2], *above[:-1])}
+    for block, load in listed:
+        *front, last = load.indices
+        apart = rows.isdisjoint(free_vars(load)) and last is columns[block]
+        if not apart or any(last in free_vars(i) for i in front) or load.buffer not in fixed:
+            return None
+    return ScaledSums(outer, inner, data, tuple(listed))
+
+
+def _spatial(block: Block) -> tuple[IterVar, ...]:
+    return tuple(it for it in block.iters if it.kind is IterKind.SPATIAL)
+
+
+def _other(factors: tuple[Expr, Expr], is_one: Callable[[Expr], bool]) -> Expr | None:
+    """The factor beside the one that is sought; None where it is not there."""
+    return next((b for a, b in (factors, factors[::-1]) if is_one(a)), None)
+
+
+def _reads_in_order(factors: tuple[Expr, Expr], sums: Buffer, outer: Block) -> bool:
+    """Whether the outer sum runs along the last axis but one of the inner sums."""
+    load = next(f for f in factors if isinstance(f, Load) and f.buffer is sums)
+    *rows, column = (it.var for it in _spatial(outer))
+    reduced = [it.var for it in outer.iters if it.kind is IterKind.REDUCE]
+    return list(load.indices) == [*rows, *reduced, column] and len(reduced) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRowsRule(Rule):
+    """Sums of blocks of a few rows, scaled and added up; pointwise blocks around them."""
+
+    name: ClassVar[str] = "block rows"
+    keeps_order: ClassVar[bool] = True
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Whether the function has these two sums, of few rows."""
+        found = scaled_sums(func)
+        return found is not None and found.rows <= MOST_ROWS
+
+    def apply(self, sch: Schedule, target: Target) -> None:
+        """Take the steps."""
+        target = CpuTarget.of(target)
+        inline_chains(sch)
+        found = scaled_sums(sch.func)
+        assert found is not None
+        name, sums = found.outer.name, found.inner.name
+        epilogue = pointwise_output(sch.func, found.outer)
+        schedule_others(sch, (found.outer, found.inner, epilogue), target)
+        lanes = target.lanes(target_of(found.outer).type)
+        tile = choose_tile(sch, name, _tiles(found, lanes, target))
+        width = tile.vectors * lanes
+        packed = _pack(sch, found, width)
+        outer = sch.func.block(name)
+        (block,) = (it.var for it in outer.iters if it.kind is IterKind.REDUCE)
+        loops = tile_loops(sch, outer, tile, width, lanes, [block])
+        ordered = finish_tile(sch, name, loops, [loops.panel, *loops.rows], loops.reduced, target)
+        steps = _sum_blocks(sch, sums, loops.reduced[0], len(found.spatial), lanes)
+        _fetch(sch, packed, loops.reduced[0], steps)
+        share_tiles(sch, sch.func.block(name), ordered, target)
+
+
+def _tiles(found: ScaledSums, lanes: int, target: CpuTarget) -> list[Tile]:
+    """Tiles of all rows, the widest first that fits the registers and leaves panels enough."""
+    extents = [1, 1, *(it.extent for it in found.spatial[:-1])]
+    high, rows = extents[-2], extents[-1]
+    vectors = -(-found.spatial[-1].extent // lanes)
+    fitting = [
+        count
+        for count in range(1, MOST_VECTORS + 1)
+        if count <= vectors and (2 * high * rows + 1) * count + 3 <= target.vector_registers
+    ] or [1]
+    wide = [n for n in fitting if -(-vectors // n) >= FEW_PANELS * target.threads]
+    default = max(wide, default=1)
+    return [Tile(high, rows, n) for n in sorted(fitting, key=lambda n: (n != default, -n))]
+
+
+def _pack(sch: Schedule, found: ScaledSums, width: int) -> tuple[str, ...]:
+    """Store what columns have in panels of `width` columns, in the order in which they are read.
+    Returns the blocks.
+    """
+    packed = []
+    for block, buffer in dict.fromkeys((block.name, load.buffer) for block, load in found.fixed):
+        packed.append(sch.cache_read(block, buffer.name, f"{buffer.name}_packed"))
+        names = [f"i{axis}" for axis in range(len(buffer.shape))]
+        *front, last = names
+        panels = ", ".join([f"{last} // {width}", *front, f"{last} % {width}"])
+        first, *_ = sch.transform_layout(packed[-1], f"lambda {', '.join(names)}: ({panels})")
+        if sch.extent(first) > 1:
+            sch.parallel(first)
+    return tuple(packed)
+
+
+def _sum_blocks(
+    sch: Schedule, sums: str, block: LoopRef, axes: int, lanes: int
+) -> Sequence[LoopRef]:
+    """Compute the sums of a block where they are scaled, in registers. axes: those of the result.
+    Returns the loops over the steps of a block that remain.
+    """
+    loops = sch.compute_at(sums, block)
+    sch.set_scope(sums, "register")
+    spatial, steps = loops[: axes + 1], loops[axes + 1 :]
+    vectors, lane = sch.split(spatial[-1], (None, lanes), tail="mask")
+    tile = [*spatial[:-1], vectors]
+    sch.reorder(*steps, *tile, lane)
+    for loop in (*steps[-1:], *tile):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    return steps[:-1]
+
+
+def _fetch(sch: Schedule, packed: Sequence[str], block: LoopRef, steps: Sequence[LoopRef]) -> None:
+    """Ask for what later blocks read: the processor follows a stream a few lines ahead, which is
+    less than memory takes.
+    """
+    buffers = [target_of(sch.func.block(name)) for name in packed]
+    count = sch.extent(block)
+    size = sum(b.size // b.shape[0] * b.type.bytes for b in buffers) // count
+    for name in packed:
+        fetch = partial(
+            Schedule.prefetch, buffer=name, at=block, spread=steps, distance=-(-AHEAD // size)
+        )
+        sch.attempt(fetch)
