@@ -39,7 +39,9 @@ from ..tiled import finish_tile, share_tiles, tile_loops
 
 MOST_ROWS = 8  # of a tile, whose sums are held twice
 MOST_VECTORS = 4  # of a tile: enough sums that a multiply-add never waits for the one before it
-AHEAD = 8192  # bytes that are asked for before they are read; measured
+# bytes that are asked for before they are read, and the cache to which they should come: measured
+# on a Xeon (family 6, model 207), 0.87 of a plain read; 0.84 with one distance, 0.54 with none
+AHEAD = ((3072, 1), (16384, 2))
 FEW_PANELS = 2  # for a thread, below which narrower ones share the work out better
 
 
@@ -209,8 +211,7 @@ def _fetch(sch: Schedule, packed: Sequence[str], block: LoopRef, steps: Sequence
     buffers = [target_of(sch.func.block(name)) for name in packed]
     count = sch.extent(block)
     size = sum(b.size // b.shape[0] * b.type.bytes for b in buffers) // count
-    for name in packed:
-        fetch = partial(
-            Schedule.prefetch, buffer=name, at=block, spread=steps, distance=-(-AHEAD // size)
-        )
-        sch.attempt(fetch)
+    for ahead, level in AHEAD:
+        for name in packed:
+            fetch = partial(Schedule.prefetch, buffer=name, at=block, spread=steps)
+            sch.attempt(partial(fetch, distance=-(-ahead // size), level=level))
