@@ -36,6 +36,7 @@ from ..shape.structure import (
     reductions,
 )
 from ..tiled import finish_tile, share_tiles, tile_loops
+from .packing import pack_columns
 
 MOST_ROWS = 8  # of a tile, whose sums are held twice
 MOST_VECTORS = 4  # of a tile: enough sums that a multiply-add never waits for the one before it
@@ -145,7 +146,8 @@ class BlockRowsRule(Rule):
         lanes = target.lanes(target_of(found.outer).type)
         tile = choose_tile(sch, name, _tiles(found, lanes, target))
         width = tile.vectors * lanes
-        packed = _pack(sch, found, width)
+        read = ((block.name, load.buffer) for block, load in found.fixed)
+        packed = pack_columns(sch, read, width)
         outer = sch.func.block(name)
         (block,) = (it.var for it in outer.iters if it.kind is IterKind.REDUCE)
         loops = tile_loops(sch, outer, tile, width, lanes, [block])
@@ -168,22 +170,6 @@ def _tiles(found: ScaledSums, lanes: int, target: CpuTarget) -> list[Tile]:
     wide = [n for n in fitting if -(-vectors // n) >= FEW_PANELS * target.threads]
     default = max(wide, default=1)
     return [Tile(high, rows, n) for n in sorted(fitting, key=lambda n: (n != default, -n))]
-
-
-def _pack(sch: Schedule, found: ScaledSums, width: int) -> tuple[str, ...]:
-    """Store what columns have in panels of `width` columns, in the order in which they are read.
-    Returns the blocks.
-    """
-    packed = []
-    for block, buffer in dict.fromkeys((block.name, load.buffer) for block, load in found.fixed):
-        packed.append(sch.cache_read(block, buffer.name, f"{buffer.name}_packed"))
-        names = [f"i{axis}" for axis in range(len(buffer.shape))]
-        *front, last = names
-        panels = ", ".join([f"{last} // {width}", *front, f"{last} % {width}"])
-        first, *_ = sch.transform_layout(packed[-1], f"lambda {', '.join(names)}: ({panels})")
-        if sch.extent(first) > 1:
-            sch.parallel(first)
-    return tuple(packed)
 
 
 def _sum_blocks(
