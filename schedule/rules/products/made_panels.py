@@ -43,6 +43,7 @@ def make_panels(sch: Schedule, maker: Block, panel: LoopRef, width: int, target:
     read = (load for load in loads(maker.body) if load.indices[-1] is columns)
     pack_columns(sch, ((maker.name, load.buffer) for load in read), width)
     *_, steps, column = sch.compute_at(maker.name, panel)
+    sch.set_scope(target_of(maker).name, "thread")
     lanes = min(width, target.lanes(target_of(maker).type))
     vectors, lane = sch.split(column, (None, lanes), tail="mask")
     together = _steps_of_word(maker)
