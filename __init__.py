@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .graph.passes.passes import PASSES as PASSES
     from .graph.passes.passes import Passes as Passes
     from .graph.plan.tasks import tasks as tasks
+    from .graph.precision.weights import QuantizedGraph as QuantizedGraph
+    from .graph.precision.weights import quantize_weights as quantize_weights
     from .graph.types import TensorType as TensorType
     from .graph.verification.reduce_model import reduce_model as reduce_model
     from .graph.verification.verify_model import ModelReport as ModelReport
@@ -75,6 +77,7 @@ _HOMES = {
     "Passes": "graph.passes.passes:Passes",
     "PrimFunc": "tir.func:PrimFunc",
     "Profile": "runtime.model.profile:Profile",
+    "QuantizedGraph": "graph.precision.weights:QuantizedGraph",
     "Report": "runtime.model.verification:Report",
     "Roofline": "runtime.measure.roofline:Roofline",
     "Schedule": "schedule.schedule:Schedule",
@@ -97,6 +100,7 @@ _HOMES = {
     "load": "driver.load:load",
     "operator": "graph.extensions.operators:operator",
     "prove": "driver.build:prove",
+    "quantize_weights": "graph.precision.weights:quantize_weights",
     "reduce_model": "graph.verification.reduce_model:reduce_model",
     "tasks": "graph.plan.tasks:tasks",
     "te": "tir.te.te:",
