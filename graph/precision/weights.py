@@ -56,6 +56,8 @@ class WeightReport:
             return f"'{self.node}' stays as it is: {self.reason}"
         return f"'{self.node}': {self.bits} bits, error {self.error:.2%}, {self.bytes:,} bytes"
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class QuantizedGraph(Graph):
@@ -64,6 +66,8 @@ class QuantizedGraph(Graph):
     """
 
     weights: tuple[WeightReport, ...] = ()
+
+    __repr__ = Graph.__str__
 
     @property
     def report(self) -> str:

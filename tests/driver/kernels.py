@@ -75,6 +75,11 @@ def blocks() -> PrimFunc:
     return block_matmul(BlockMatMul(4, 16), 3, 40, 37, "uint8")
 
 
+def block_panels() -> PrimFunc:
+    """Seventeen rows of it, for which weights become numbers, a panel at a time."""
+    return block_matmul(BlockMatMul(4, 16), 17, 40, 37, "")
+
+
 def block_matmul(op: BlockMatMul, rows: int, steps: int, columns: int, zeros: str) -> PrimFunc:
     """A BlockMatMul of a matrix, and a bias. zeros: their type, or none."""
     count = -(-steps // op.group)
@@ -209,6 +214,7 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         convolution,
         dots,
         blocks,
+        block_panels,
         depthwise,
         depthwise_padded,
         winograd,
