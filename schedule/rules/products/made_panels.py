@@ -40,8 +40,12 @@ def make_panels(sch: Schedule, maker: Block, panel: LoopRef, width: int, target:
     are read out of one word are written out, so that it is loaded once.
     """
     columns = maker.iters[-1].var
-    read = (load for load in loads(maker.body) if load.indices[-1] is columns)
-    pack_columns(sch, ((maker.name, load.buffer) for load in read), width)
+    found = (load.buffer for load in loads(maker.body) if load.indices[-1] is columns)
+    read = sorted(
+        dict.fromkeys(found),
+        key=lambda buffer: (-buffer.size * buffer.type.bytes, str(buffer.type)),
+    )
+    pack_columns(sch, ((maker.name, buffer) for buffer in read), width)
     *_, steps, column = sch.compute_at(maker.name, panel)
     sch.set_scope(target_of(maker).name, "thread")
     lanes = min(width, target.lanes(target_of(maker).type))
