@@ -88,8 +88,12 @@ class BlockMatMul(Operator):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, levels, scales, *zeros = arrays
-        weights = dequantised(self.bits, self.group, levels, cast(Floats, scales), *zeros)
-        return (np.matmul(x, weights[: x.shape[-1]]),)
+        kind = np.float64 if x.dtype == np.float64 else np.float32  # float16 is rounded once
+        weights = dequantised(
+            self.bits, self.group, levels, cast(Floats, scales.astype(kind)), *zeros
+        )
+        product = np.matmul(x.astype(kind, copy=False), weights[: x.shape[-1]])
+        return (product.astype(x.dtype, copy=False),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         rows = product_of(shape_of(tensors[0])[:-1])

@@ -50,13 +50,12 @@ FEW_PANELS = 2  # for a thread, below which narrower ones share the work out bet
 class ScaledSums:
     """out[..., n] = sum over b of scale[b, n] * sum over others of data[..., b, ...] * number[n].
 
-    outer, inner: the blocks of the two sums; what inner computes is read by outer alone. data: what
-    rows have. fixed: the loads of what columns have, each with the column as its last index.
+    outer, inner: the blocks of the two sums; what inner computes is read by outer alone. fixed: the
+    loads of what columns have, by the block that reads it, each with the column as its last index.
     """
 
     outer: Block
     inner: Block
-    data: Load
     fixed: tuple[tuple[Block, Load], ...]
 
     @property
@@ -88,11 +87,9 @@ def scaled_sums(func: PrimFunc) -> ScaledSums | None:
     if scaled is None or summed is None or own[-1].extent != above[-1].extent:
         return None
     scale = _other(scaled, lambda e: isinstance(e, Load) and e.buffer is sums)
-    number = _other(summed, lambda e: isinstance(e, Load) and own[-1].var not in free_vars(e))
+    number = _other(summed, lambda e: own[-1].var not in free_vars(e))
     if scale is None or number is None or not _reads_in_order(scaled, sums, outer):
         return None
-    (data,) = (factor for factor in summed if factor is not number)
-    assert isinstance(data, Load)
     listed = [(outer, load) for load in loads(scale)] + [(inner, load) for load in loads(number)]
     fixed = fixed_tensors(func)
     columns = {outer: above[-1].var, inner: own[-1].var}
@@ -102,7 +99,7 @@ def scaled_sums(func: PrimFunc) -> ScaledSums | None:
         apart = rows.isdisjoint(free_vars(load)) and last is columns[block]
         if not apart or any(last in free_vars(i) for i in front) or load.buffer not in fixed:
             return None
-    return ScaledSums(outer, inner, data, tuple(listed))
+    return ScaledSums(outer, inner, tuple(listed))
 
 
 def _spatial(block: Block) -> tuple[IterVar, ...]:
