@@ -30,7 +30,7 @@ from .base import (
 )
 
 WORD_BITS = 32
-FEW_ROWS = 8  # up to which the sums of blocks are scaled, and not the weights: measured
+FEW_ROWS = 16  # up to which the sums of blocks are scaled, and not the weights: measured
 
 
 @dataclass(frozen=True, slots=True)

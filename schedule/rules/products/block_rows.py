@@ -38,7 +38,8 @@ from ..shape.structure import (
 from ..tiled import finish_tile, share_tiles, tile_loops
 from .packing import pack_columns
 
-MOST_ROWS = 8  # of a tile, whose sums are held twice
+MOST_ROWS = 16  # from which on it pays to make numbers of a panel of weights: measured
+TILE_ROWS = 8  # at most: their sums are held twice
 MOST_VECTORS = 4  # of a tile: enough sums that a multiply-add never waits for the one before it
 # bytes that are asked for before they are read, and the cache to which they should come: measured
 # on a Xeon (family 6, model 207), 0.87 of a plain read; 0.84 with one distance, 0.54 with none
@@ -155,9 +156,14 @@ class BlockRowsRule(Rule):
 
 
 def _tiles(found: ScaledSums, lanes: int, target: CpuTarget) -> list[Tile]:
-    """Tiles of all rows, the widest first that fits the registers and leaves panels enough."""
+    """Tiles of all rows, or of an even part of them, the widest first that fits the registers and
+    leaves panels enough.
+    """
     extents = [1, 1, *(it.extent for it in found.spatial[:-1])]
-    high, rows = extents[-2], extents[-1]
+    high, rows = extents[-2:]
+    most = min(TILE_ROWS, (target.vector_registers - 4) // 2)
+    if high * rows > most:
+        high, rows = 1, -(-rows // -(-rows // most))
     vectors = -(-found.spatial[-1].extent // lanes)
     fitting = [
         count
