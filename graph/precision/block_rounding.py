@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ops.block_matmul import block_weights
-from ..types import Array, Floats
+from ..types import Floats
 
+Bytes = NDArray[np.uint8]
 Singles = NDArray[np.float32]
 
 
@@ -22,45 +23,61 @@ class RoundedBlocks:
     uint8 [blocks, N], all 2**(bits - 1) where blocks are symmetric.
     """
 
-    levels: Array
+    levels: Bytes
     scales: Floats
-    zeros: Array
+    zeros: Bytes
 
     def weights(self, steps: int) -> Floats:
         """What the first `steps` rows of levels stand for."""
         return block_weights(len(self.levels) // len(self.scales), *self.parts)[:steps]
 
     @property
-    def parts(self) -> tuple[Array, Floats, Array]:
+    def parts(self) -> tuple[Bytes, Floats, Bytes]:
         """Levels, scales and zeros."""
         return self.levels, self.scales, self.zeros
 
 
 def round_to_nearest(weights: Floats, bits: int, group: int, *, symmetric: bool) -> RoundedBlocks:
     """The levels of weights [K, N], float32 or float16, in blocks of `group` steps; behind the last
-    step they stand for 0.
+    step they stand for 0. symmetric: as `grids` has it.
+    """
+    steps, columns = weights.shape
+    blocks = -(-steps // group)
+    padded = np.pad(weights.astype(np.float32), ((0, blocks * group - steps), (0, 0)))
+    wide = padded.reshape(blocks, group, columns)
+    scales, zeros = grids(wide, weights.dtype, bits, symmetric=symmetric)
+    levels = levels_on(wide, scales[:, None, :], zeros[:, None, :], bits).reshape(-1, columns)
+    levels[steps:] = zeros[-1]
+    return RoundedBlocks(levels, scales, zeros)
+
+
+def grids(
+    wide: Singles, kind: np.dtype[np.generic], bits: int, *, symmetric: bool
+) -> tuple[Floats, Bytes]:
+    """The scales, in a type of floats, and the zeros [..., N] of blocks of weights [..., steps, N].
 
     symmetric: a block has its number of the largest magnitude, with its sign, at level 0, and 0 at
     2**(bits - 1). Else its least number, or 0, is at level 0 and its largest one, or 0, at the last
     level, with a zero that is rounded to a level.
     """
-    steps, columns = weights.shape
-    blocks, top, middle = -(-steps // group), (1 << bits) - 1, 1 << (bits - 1)
-    padded = np.pad(weights.astype(np.float32), ((0, blocks * group - steps), (0, 0)))
-    wide = padded.reshape(blocks, group, columns)
-    low, high = np.minimum(wide.min(axis=1), 0), np.maximum(wide.max(axis=1), 0)
+    top, middle = (1 << bits) - 1, 1 << (bits - 1)
+    low, high = np.minimum(wide.min(axis=-2), 0), np.maximum(wide.max(axis=-2), 0)
     if symmetric:
         scale = np.where(np.abs(high) > np.abs(low), high, low) / np.float32(-middle)
         zero = np.full_like(scale, middle)
     else:
         scale = (high - low) / np.float32(top)
         zero = np.clip(_rounded(_over(-low, scale)), 0, top)
-    narrow = cast(Floats, scale.astype(weights.dtype))
-    step = narrow.astype(np.float32)  # levels are those of the scale that is stored, zeros are not
-    scaled = wide * _over(np.ones_like(step), step)[:, None, :] + zero[:, None, :]
-    levels = np.clip(_rounded(scaled), 0, top).reshape(-1, columns)
-    levels[steps:] = np.broadcast_to(zero[-1], levels[steps:].shape)
-    return RoundedBlocks(levels.astype(np.uint8), narrow, zero.astype(np.uint8))
+    return cast(Floats, scale.astype(kind)), zero.astype(np.uint8)
+
+
+def levels_on(wide: Singles, scales: Floats, zeros: Bytes, bits: int) -> Bytes:
+    """The nearest levels of numbers, with which scales and zeros broadcast. They are those of the
+    scales that are stored, where zeros are those of scales that were not rounded yet.
+    """
+    step = scales.astype(np.float32)
+    scaled = wide * _over(np.ones_like(step), step) + zeros.astype(np.float32)
+    return np.clip(_rounded(scaled), 0, (1 << bits) - 1).astype(np.uint8)
 
 
 def _rounded(numbers: Singles) -> Singles:

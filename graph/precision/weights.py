@@ -4,8 +4,8 @@ they are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -22,11 +22,13 @@ from ..ops.matmul import Gemm, MatMul
 from ..ops.movement import Transpose
 from ..options import check_constants
 from ..passes.dead_code import DeadCode
+from ..reference.reference import evaluate
 from ..types import Array, Floats, Shape, Splat
 from .block_rounding import RoundedBlocks, round_to_nearest
+from .gptq import Doubles, round_for_data
 
-METHODS = ("rtn",)
-LATER = ("gptq", "awq")  # which need data to calibrate with
+METHODS = ("rtn", "gptq")
+LATER = ("awq",)
 BITS = (2, 4, 8)
 
 
@@ -87,6 +89,7 @@ def quantize_weights(
     kwargs: Mapping[str, object] | None = None,
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
+    data: Iterable[Mapping[str, Array]] | None = None,
 ) -> QuantizedGraph:
     """Replace the constant weights of MatMul and Gemm by levels of few bits, of which each block of
     `group` steps of a sum has a scale and, where it is not symmetric, a zero. The result is a Graph
@@ -94,21 +97,30 @@ def quantize_weights(
 
     model, args, kwargs, shapes, constants: as tw.compile has them. bits: 2, 4 or 8; group: steps of
     a block, a number of whole words of 32 bits. method: "rtn" rounds to the nearest level, bit for
-    bit as onnxruntime's quantiser of MatMulNBits. only: names of nodes or of weights, of which
-    alone the weights are quantised. Weights of float32 and float16 are; data, sums and bias keep
-    their type. A Graph is refused constants, and shapes have no effect on one.
+    bit as onnxruntime's quantiser of MatMulNBits; "gptq" (Frantar et al., 2023) lets the steps of a
+    sum make up for the rounding of those before them, on `data`: inputs of runs, each a dict of
+    arrays by name, on which NumPy runs the model as it was. only: names of nodes or of weights, of
+    which alone the weights are quantised. Weights of float32 and float16 are; data, sums and bias
+    keep their type. A Graph is refused constants, and shapes have no effect on one.
     Raises: QuantizeError, ModelError.
     """
     _check(bits, group, method)
+    _check_data(method, data)
     check_constants(constants)
     traced = traced_model(model, args, kwargs, shapes)
     graph = imported_graph(traced, shapes, constants)
     found = list(_products(graph))
     chosen = None if only is None else _chosen(found, only)
-    writer = _Writer(graph, bits, group, symmetric)
-    for product in found:
-        left_out = chosen is not None and product.node.outputs[0] not in chosen
-        writer.take(product, "it is not among `only`" if left_out else product.reason)
+    taken = [
+        replace(product, reason=product.reason or "it is not among `only`")
+        if chosen is not None and product.node.outputs[0] not in chosen
+        else product
+        for product in found
+    ]
+    moments = {} if data is None else _moments(graph, taken, data)
+    writer = _Writer(graph, bits, group, symmetric, moments)
+    for product in taken:
+        writer.take(product)
     return writer.finish()
 
 
@@ -133,6 +145,18 @@ def _check(bits: int, group: int, method: str) -> None:
         )
 
 
+def _check_data(method: str, data: object) -> None:
+    if (data is None) == (method == "rtn"):
+        return
+    problem = "takes no data" if method == "rtn" else "needs data"
+    raise QuantizeError(
+        f"quantize_weights: method={method!r} {problem}; expected data=None for 'rtn' and inputs "
+        "of runs for 'gptq'.",
+        code="quantize-data",
+        hints=("data=[{'x': array}, ...] has a dict for each run.",),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Product:
     """A node that multiplies with a constant. value: the constant; matrix: it as [K, N], None where
@@ -144,6 +168,11 @@ class _Product:
     matrix: Array | None
     reason: str = ""
     rest: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, bool]:
+        """What products with the same weights have in common."""
+        return self.value, isinstance(self.node.op, Gemm) and self.node.op.trans_b
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -215,24 +244,56 @@ def _chosen(found: Sequence[_Product], only: Collection[str]) -> set[str]:
     return {p.node.outputs[0] for p in found if wanted.intersection(p.names)}
 
 
+def _moments(
+    graph: Graph, products: Sequence[_Product], data: Iterable[Mapping[str, Array]]
+) -> dict[tuple[str, bool], Doubles]:
+    """The sum of x x^T over all rows x that products with the same weights multiply. Raises:
+    QuantizeError where there are no data; ModelError for inputs that are not the model's.
+    """
+    read = [(p.key, p.node.inputs[0]) for p in products if not p.reason]
+    values = tuple(dict.fromkeys(value for _, value in read))
+    of_value: dict[str, Doubles] = {}
+    for item in data:
+        for value, array in evaluate(graph, item, dtype="float32", values=values).items():
+            rows = array.reshape(-1, array.shape[-1]).astype(np.float64)
+            of_value[value] = of_value.get(value, np.float64(0)) + rows.T @ rows
+    if values and not of_value:
+        raise QuantizeError(
+            "quantize_weights: data has no runs; expected at least one.", code="quantize-no-data"
+        )
+    found: dict[tuple[str, bool], Doubles] = {}
+    for key, value in read:
+        found[key] = of_value[value] + found.get(key, np.float64(0))
+    return found
+
+
 class _Writer:
     """Writes the graph with other products."""
 
-    def __init__(self, graph: Graph, bits: int, group: int, symmetric: bool) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        bits: int,
+        group: int,
+        symmetric: bool,
+        moments: Mapping[tuple[str, bool], Doubles],
+    ) -> None:
+        """moments: of the data of products, by their keys; of none where they do not count."""
         self.graph, self.bits, self.group, self.symmetric = graph, bits, group, symmetric
+        self.moments = moments
         self.builder = GraphBuilder.like(graph)
         self.taken: dict[str, _Product] = {}
         self.reports: list[WeightReport] = []
         self.tables: dict[tuple[str, bool], tuple[tuple[str, ...], float, int]] = {}
 
-    def take(self, product: _Product, reason: str) -> None:
+    def take(self, product: _Product) -> None:
         """Replace a product, or report the reason why it stays."""
         node, value = product.node, product.value
         title = node.name or node.outputs[0]
         shape = self.graph.types[value].shape if value else ()
-        if reason or product.matrix is None:
+        if product.reason:
             size = self.graph.types[value].bytes if value else 0
-            self.reports.append(WeightReport(title, value, shape, 0, 0.0, size, reason))
+            self.reports.append(WeightReport(title, value, shape, 0, 0.0, size, product.reason))
             return
         self.taken[node.outputs[0]] = product
         _, error, size = self._table(product)
@@ -265,10 +326,10 @@ class _Writer:
         """The names of levels, scales and zeros, the error, and their bytes; of weights that
         several products share, once.
         """
-        key = product.value, isinstance(product.node.op, Gemm) and product.node.op.trans_b
+        key = product.key
         if key not in self.tables:
             weights = cast(Floats, product.matrix)
-            rounded = round_to_nearest(weights, self.bits, self.group, symmetric=self.symmetric)
+            rounded = self._rounded(weights, key)
             arrays = [packed_words(rounded.levels, self.bits), rounded.scales]
             arrays += [] if self.symmetric else [rounded.zeros]
             kinds = ("levels", "scales", "zeros")
@@ -279,6 +340,12 @@ class _Writer:
             size = sum(array.nbytes for array in arrays)
             self.tables[key] = names, _error(weights, rounded), size
         return self.tables[key]
+
+    def _rounded(self, weights: Floats, key: tuple[str, bool]) -> RoundedBlocks:
+        asked = (self.bits, self.group)
+        if key not in self.moments:
+            return round_to_nearest(weights, *asked, symmetric=self.symmetric)
+        return round_for_data(weights, self.moments[key], *asked, symmetric=self.symmetric)
 
 
 def _error(weights: Floats, rounded: RoundedBlocks) -> float:

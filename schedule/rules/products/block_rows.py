@@ -2,20 +2,22 @@
 its block, then added up.
 
 The weights are read once, from memory as a rule, so that their bytes are what a call takes. Levels,
-scales and zeros are packed in panels of a tile's width when a kernel is built. A tile has all rows:
-a vector of levels is unpacked once. The sums of a block and what they add up to stay in registers.
+scales and zeros are packed in panels of a tile's width when a kernel is built. A tile has all rows,
+or as many as its registers hold, and unpacks a vector of levels once for them. The sums of a block
+and what they add up to stay in registers. For many rows it takes fewer instructions to make numbers
+of the weights first, which is another function (`block_panels.py`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from ....tir.buffer import Buffer, Load
-from ....tir.expr import Expr
+from ....tir.buffer import Load
+from ....tir.expr import Expr, Var
 from ....tir.func import PrimFunc
 from ....tir.stmt import Block, IterKind, IterVar
 from ....tir.target.target import CpuTarget, Target
@@ -38,7 +40,6 @@ from ..shape.structure import (
 from ..tiled import finish_tile, share_tiles, tile_loops
 from .packing import pack_columns
 
-MOST_ROWS = 16  # from which on it pays to make numbers of a panel of weights: measured
 TILE_ROWS = 8  # at most: their sums are held twice
 MOST_VECTORS = 4  # of a tile: enough sums that a multiply-add never waits for the one before it
 # bytes that are asked for before they are read, and the cache to which they should come: measured
@@ -64,11 +65,6 @@ class ScaledSums:
         """The axes of the result: rows, then columns."""
         return tuple(it for it in self.outer.iters if it.kind is IterKind.SPATIAL)
 
-    @property
-    def rows(self) -> int:
-        """The rows, of all axes."""
-        return math.prod(it.extent for it in self.spatial[:-1])
-
 
 def scaled_sums(func: PrimFunc) -> ScaledSums | None:
     """The two reductions of a function as sums that are scaled and added up; None for others."""
@@ -77,30 +73,22 @@ def scaled_sums(func: PrimFunc) -> ScaledSums | None:
     if len(found) != 2 or not all(map(is_pointwise, rest)):
         return None
     inner, outer = found
-    sums = target_of(inner)
-    if sums not in func.allocations or tuple(readers(func, sums)) != (outer,):
-        return None
-    own, above = _spatial(inner), _spatial(outer)
-    plain = all(is_plain_store(block, list(axes)) for block, axes in ((inner, own), (outer, above)))
-    if not plain or len(own) != len(above) + 1 or [it.dim for it in above] != [None] * len(above):
-        return None
     scaled, summed = factors_of(outer), factors_of(inner)
-    if scaled is None or summed is None or own[-1].extent != above[-1].extent:
+    if scaled is None or summed is None or not _is_added_up(func, inner, outer):
         return None
+    sums, column = target_of(inner), _spatial(inner)[-1].var
     scale = _other(scaled, lambda e: isinstance(e, Load) and e.buffer is sums)
-    number = _other(summed, lambda e: own[-1].var not in free_vars(e))
-    if scale is None or number is None or not _reads_in_order(scaled, sums, outer):
+    number = _other(summed, lambda e: column not in free_vars(e))
+    if scale is None or number is None:
         return None
-    listed = [(outer, load) for load in loads(scale)] + [(inner, load) for load in loads(number)]
-    fixed = fixed_tensors(func)
-    columns = {outer: above[-1].var, inner: own[-1].var}
-    rows = {it.var for it in (*own[:-2], *above[:-1])}
-    for block, load in listed:
-        *front, last = load.indices
-        apart = rows.isdisjoint(free_vars(load)) and last is columns[block]
-        if not apart or any(last in free_vars(i) for i in front) or load.buffer not in fixed:
+    fixed = [(outer, load) for load in loads(scale)] + [(inner, load) for load in loads(number)]
+    constants = fixed_tensors(func)
+    rows = {it.var for it in (*_spatial(inner)[:-2], *_spatial(outer)[:-1])}
+    for block, load in fixed:
+        of_columns = _is_of_columns(load, _spatial(block)[-1].var, rows)
+        if not of_columns or load.buffer not in constants:
             return None
-    return ScaledSums(outer, inner, tuple(listed))
+    return ScaledSums(outer, inner, tuple(fixed))
 
 
 def _spatial(block: Block) -> tuple[IterVar, ...]:
@@ -112,12 +100,28 @@ def _other(factors: tuple[Expr, Expr], is_one: Callable[[Expr], bool]) -> Expr |
     return next((b for a, b in (factors, factors[::-1]) if is_one(a)), None)
 
 
-def _reads_in_order(factors: tuple[Expr, Expr], sums: Buffer, outer: Block) -> bool:
-    """Whether the outer sum runs along the last axis but one of the inner sums."""
-    load = next(f for f in factors if isinstance(f, Load) and f.buffer is sums)
-    *rows, column = (it.var for it in _spatial(outer))
+def _is_added_up(func: PrimFunc, inner: Block, outer: Block) -> bool:
+    """Whether the outer sum alone reads the inner ones, along their last axis but one, and has
+    their other axes, none of which a call decides.
+    """
+    sums, own, above = target_of(inner), _spatial(inner), _spatial(outer)
+    if sums not in func.allocations or tuple(readers(func, sums)) != (outer,):
+        return False
+    plain = is_plain_store(inner, list(own)) and is_plain_store(outer, list(above))
+    closed = all(it.dim is None for it in (*own, *above))
+    alike = [it.extent for it in (*own[:-2], *own[-1:])] == [it.extent for it in above]
     reduced = [it.var for it in outer.iters if it.kind is IterKind.REDUCE]
-    return list(load.indices) == [*rows, *reduced, column] and len(reduced) == 1
+    *rows, column = (it.var for it in above)
+    read = [load.indices for load in loads(outer.body) if load.buffer is sums]
+    along = len(reduced) == 1 and read == [(*rows, *reduced, column)]
+    return plain and closed and alike and along
+
+
+def _is_of_columns(load: Load, column: Var, rows: AbstractSet[Var]) -> bool:
+    """Whether the last index is the column, and no other is made of it or of a row."""
+    *front, last = load.indices
+    used = frozenset[Var]().union(*map(free_vars, front))
+    return last is column and column not in used and used.isdisjoint(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +132,8 @@ class BlockRowsRule(Rule):
     keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
-        """Whether the function has these two sums, of few rows."""
-        found = scaled_sums(func)
-        return found is not None and found.rows <= MOST_ROWS
+        """Whether the function has these two sums."""
+        return scaled_sums(func) is not None
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
