@@ -15,9 +15,10 @@ import tilewright as tw
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.arithmetic import Add
-from tilewright.graph.ops.block_matmul import BlockMatMul, dequantised
+from tilewright.graph.ops.block_matmul import BlockMatMul, dequantised, packed_words
 from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.ops.movement import Transpose
+from tilewright.graph.precision.gptq import round_for_data
 from tilewright.graph.precision.weights import QuantizeError, quantize_weights
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Splat, TensorType
@@ -175,6 +176,13 @@ def test_a_transpose_of_weights_goes_with_them() -> None:
     assert str(graph.types["y"]) == "float32[2, 5]"
 
 
+@pytest.mark.parametrize(("beta", "expected"), [(0.0, []), (1.0, ["Add"])])
+def test_a_bias_is_added_behind_unless_it_counts_nothing(beta: float, expected: list[str]) -> None:
+    constants = {"w": weights(8, 5), "b": weights(5)}
+    graph = built(("y", Gemm(beta=beta), ("x", "w", "b")), **constants)
+    assert operators(quantize_weights(graph, group=8)) == ["BlockMatMul", *expected]
+
+
 def test_weights_of_several_products_are_rounded_once() -> None:
     nodes = (("a", MatMul(), ("x", "w")), ("b", MatMul(), ("a", "w")), ("y", Add(), ("a", "b")))
     graph = quantize_weights(built(*nodes, w=weights(8, 8)), group=8)
@@ -251,6 +259,20 @@ def test_levels_for_data_keep_more_of_what_a_model_computes(symmetric: bool) -> 
         found = [evaluate(graph, run)["y"] for run in runs[50:]]
         errors[method] = float(np.linalg.norm(np.subtract(found, wanted)) / np.linalg.norm(wanted))
     assert errors["gptq"] < 0.7 * errors["rtn"]
+
+
+def test_weights_of_several_products_are_rounded_for_the_data_of_all() -> None:
+    w = weights(8, 8)
+    nodes = (("a", MatMul(), ("x", "w")), ("y", MatMul(), ("a", "w")))
+    runs = [{"x": weights(2, 8)} for _ in range(20)]
+    graph = quantize_weights(built(*nodes, w=w), group=8, method="gptq", data=runs)
+    rows = np.concatenate([run["x"] for run in runs])
+    both = np.concatenate([rows, rows @ w]).astype(np.float64)
+    expected = round_for_data(w, both.T @ both, 4, 8, symmetric=True)
+    (words,) = (array for name, array in graph.constants.items() if name.endswith("levels"))
+    assert (words == packed_words(expected.levels, 4)).all()
+    alone = round_for_data(w, rows.T @ rows.astype(np.float64), 4, 8, symmetric=True)
+    assert (alone.levels != expected.levels).any()
 
 
 @pytest.mark.needs_cc

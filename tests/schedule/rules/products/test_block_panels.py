@@ -84,14 +84,13 @@ def test_every_choice_of_a_tuner_is_right(seed: int) -> None:
     assert_replays(sch)
 
 
-@pytest.mark.parametrize("steps", [64, 2048])
-@pytest.mark.parametrize("columns", [64, 4090])
-def test_a_thread_holds_a_panel_of_numbers_and_no_more(steps: int, columns: int) -> None:
-    """The weights as float32 would take 4 * steps * columns bytes."""
-    func = block_matmul(BlockMatMul(4, 32), 20, steps, columns, "")
+@pytest.mark.needs_cc
+def test_a_thread_holds_a_panel_of_numbers_and_no_more() -> None:
+    """The weights as float32 would take 4 * 2048 * 4090 bytes."""
+    func = block_matmul(BlockMatMul(4, 32), 20, 2048, 4090, "")
     given = {name: array for name, array in arrays(func).items() if name != "X"}
-    kernel = tw.build(func, "c:avx512", constants=given, verify="off")
-    assert kernel.code.scratch_bytes(1) <= 4 * min(steps, 512) * 64
+    kernel = tw.build(func, "c:avx2", constants=given, verify="off")
+    assert kernel.code.scratch_bytes(1) <= 4 * 512 * 64
 
 
 def product(weights: str, *, constant: bool = True) -> PrimFunc:

@@ -138,6 +138,8 @@ def test_functions_of_another_form_go_to_other_rules() -> None:
     assert rule_for(te.func(x, s, y, name="two_sums")).name == "block rows"
     kept = te.func(x, s, plain, y, name="both_are_results")
     assert rule_for(kept).name != "block rows"
+    twice = te.compute((2, 4, 5), lambda i, b, n: plain[i, b, n] * 2.0, name="Z")
+    assert rule_for(te.func(x, s, twice, y, name="read_twice")).name != "block rows"
     given = te.placeholder((4, 5), "float32", name="S")
     y = te.compute((2, 5), lambda i, n: te.sum(plain[i, b, n] * given[b, n], axis=b), name="Y")
     assert rule_for(te.func(x, given, y, name="scales_of_a_call")).name != "block rows"
