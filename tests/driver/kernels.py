@@ -77,7 +77,7 @@ def blocks() -> PrimFunc:
 
 def block_panels() -> PrimFunc:
     """Seventeen rows of it, for which weights become numbers, a panel at a time."""
-    return block_matmul(BlockMatMul(4, 16), 17, 40, 37, "")
+    return block_matmul(BlockMatMul(4, 16), 17, 40, 100, "")
 
 
 def block_matmul(op: BlockMatMul, rows: int, steps: int, columns: int, zeros: str) -> PrimFunc:

@@ -12,6 +12,7 @@ from ....tir.visit import loads, walk
 from ...nest import fixed_tensors, readers, target_of, writers
 from ...schedule import Schedule
 from ...trace.references import LoopRef
+from ..elementwise import schedule_pointwise
 from ..shape.structure import Contraction, is_pointwise
 from .packing import pack_columns
 
@@ -37,8 +38,12 @@ def maker_of(func: PrimFunc, found: Contraction) -> Block | None:
 
 def make_panels(sch: Schedule, maker: Block, panel: LoopRef, width: int, target: CpuTarget) -> None:
     """Compute the weights of a panel, or of a block of it, where the loop comes to it. Steps that
-    are read out of one word are written out, so that it is loaded once.
+    are read out of one word are written out, so that it is loaded once. Where there is one panel
+    alone, it is made when the kernel is built, and kept.
     """
+    if sch.extent(panel) == 1:
+        schedule_pointwise(sch, maker.name, target)
+        return
     columns = maker.iters[-1].var
     found = (load.buffer for load in loads(maker.body) if load.indices[-1] is columns)
     read = sorted(

@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
+from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.arithmetic import Add
@@ -124,6 +125,21 @@ def test_an_engine_computes_what_onnxruntime_computes_of_its_own_quantised_model
         assert (found == imported.run({"x": x})["y"]).all()
         bound = 2.0**-22 * (np.abs(x) @ np.abs(w)).max()
         np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize(("steps", "columns"), [(64, 40), (64, 300), (1056, 130)])
+def test_one_engine_serves_any_number_of_rows(steps: int, columns: int) -> None:
+    given = quantised(weights(steps, columns), 4, 32, False)
+    engine = tw.compile(given.model("rows"), shapes={"rows": (1, 8, 40)}, cache=False)
+    assert "block panels (rule)" in str(engine.explain())
+    graph = import_onnx(given.model("rows"), shapes={"rows": (1, 8, 40)})
+    (node,) = graph.nodes
+    words, scales, zeros = (graph.constants[name] for name in node.inputs[1:])
+    for rows in (1, 7, 40):
+        x = weights(rows, steps)
+        (expected,) = node.op.reference(x.astype(float), words, scales.astype(float), zeros)
+        np.testing.assert_allclose(engine.run({"x": x})["y"], expected, rtol=1e-5, atol=1e-3)
 
 
 def built(*nodes: tuple[str, object, tuple[str, ...]], **constants: object) -> Graph:

@@ -26,11 +26,12 @@ pytestmark = pytest.mark.sampled(5)
 
 TARGETS = ("c:avx512", "c:avx2", "c:neon", "c:scalar")
 EDGES = {  # bits, group, rows, steps, columns, zeros
-    "whole vectors": (4, 32, 20, 64, 64, ""),
-    "a column too many": (4, 32, 17, 64, 65, ""),
-    "a few rows more than a tile has": (4, 32, 29, 64, 50, "uint8"),
-    "steps that end within a block": (4, 32, 17, 70, 40, "float32"),
-    "bytes": (8, 16, 18, 48, 37, "uint8"),
+    "whole vectors": (4, 32, 20, 64, 192, ""),
+    "a column too many": (4, 32, 17, 64, 97, ""),
+    "a few rows more than a tile has": (4, 32, 29, 64, 150, "uint8"),
+    "steps that end within a block": (4, 32, 17, 70, 100, "float32"),
+    "bytes": (8, 16, 18, 48, 120, "uint8"),
+    "one panel": (4, 32, 18, 64, 37, "uint8"),
     "two bits": (2, 32, 20, 64, 33, ""),
 }
 
