@@ -21,10 +21,12 @@ MOST_STEPS = 16  # of a word, that are written out
 
 
 def maker_of(func: PrimFunc, found: Contraction) -> Block | None:
-    """The block that computes the weights of a product, element by element, of constants that are
-    much smaller, for this product alone; None where there is none.
+    """The block that computes the weights [..., column] of a product, element by element, of
+    constants that are much smaller, for this product alone; None where there is none.
     """
     weights = found.weight.buffer
+    if found.weight.indices[-1] is not found.vector.var:
+        return None
     made = writers(func, weights)
     if weights not in func.allocations or len(made) != 1 or not is_pointwise(made[0]):
         return None
