@@ -146,6 +146,13 @@ def _check(bits: int, group: int, method: str) -> None:
 
 
 def _check_data(method: str, data: object) -> None:
+    if isinstance(data, Mapping):
+        raise QuantizeError(
+            "quantize_weights: data is a dict, the inputs of one run; expected an iterable of "
+            "such.",
+            code="quantize-runs",
+            hints=("data=[item] has one run.",),
+        )
     if (data is None) == (method == "rtn"):
         return
     problem = "takes no data" if method == "rtn" else "needs data"
@@ -255,6 +262,12 @@ def _moments(
     of_value: dict[str, Doubles] = {}
     for item in data:
         for value, array in evaluate(graph, item, dtype="float32", values=values).items():
+            if not np.isfinite(cast(Floats, array)).all():
+                raise QuantizeError(
+                    f"quantize_weights: on a run of data '{value}' is not finite; expected numbers "
+                    "that can be squared.",
+                    code="quantize-finite",
+                )
             rows = array.reshape(-1, array.shape[-1]).astype(np.float64)
             of_value[value] = of_value.get(value, np.float64(0)) + rows.T @ rows
     if values and not of_value:

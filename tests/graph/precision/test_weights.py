@@ -246,6 +246,16 @@ def test_only_what_is_named_is_quantised(name: str) -> None:
             "  Hint: data=[{'x': array}, ...] has a dict for each run.",
         ),
         (
+            {"method": "gptq", "data": {"x": weights(3, 70)}},
+            "quantize_weights: data is a dict, the inputs of one run; expected an iterable of "
+            "such. [quantize-runs]\n  Hint: data=[item] has one run.",
+        ),
+        (
+            {"method": "gptq", "data": [{"x": np.full((3, 70), np.nan, np.float32)}]},
+            "quantize_weights: on a run of data 'x' is not finite; expected numbers that can be "
+            "squared. [quantize-finite]",
+        ),
+        (
             {"method": "gptq", "data": []},
             "quantize_weights: data has no runs; expected at least one. [quantize-no-data]",
         ),
