@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from .driver.build import prove as prove
     from .driver.check.emulated import emulated as emulated
     from .driver.load import load as load
+    from .graph.block_weights import BlockWeights as BlockWeights
     from .graph.compile import compile as compile
     from .graph.extensions.operators import operator as operator
     from .graph.extensions.rules import AtenRule as AtenRule
     from .graph.extensions.rules import OnnxRule as OnnxRule
+    from .graph.importers.weights.gguf import read_gguf as read_gguf
+    from .graph.importers.weights.safetensors import read_safetensors as read_safetensors
     from .graph.operator_check.check_operator import check_operator as check_operator
     from .graph.operator_check.report import OperatorReport as OperatorReport
     from .graph.ops.base import Operator as Operator
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from .graph.passes.passes import PASSES as PASSES
     from .graph.passes.passes import Passes as Passes
     from .graph.plan.tasks import tasks as tasks
+    from .graph.precision.accuracy import Accuracy as Accuracy
+    from .graph.precision.calibrate import calibrate as calibrate
+    from .graph.precision.calibration import Calibration as Calibration
     from .graph.precision.weights import QuantizedGraph as QuantizedGraph
     from .graph.precision.weights import quantize_weights as quantize_weights
     from .graph.types import TensorType as TensorType
@@ -59,7 +65,10 @@ __version__ = "0.1.0"
 
 # name -> "module:name" where it lives, or "module:" for a module itself; the same names as above
 _HOMES = {
+    "Accuracy": "graph.precision.accuracy:Accuracy",
     "AtenRule": "graph.extensions.rules:AtenRule",
+    "BlockWeights": "graph.block_weights:BlockWeights",
+    "Calibration": "graph.precision.calibration:Calibration",
     "Context": "runtime.engine.context:Context",
     "Coverage": "runtime.model.coverage:Coverage",
     "Elementwise": "graph.ops.elementwise:Elementwise",
@@ -93,6 +102,7 @@ _HOMES = {
     "TuningLog": "autotune.tuning_log:TuningLog",
     "Verdict": "schedule.verdict:Verdict",
     "build": "driver.build:build",
+    "calibrate": "graph.precision.calibrate:calibrate",
     "check_operator": "graph.operator_check.check_operator:check_operator",
     "compile": "graph.compile:compile",
     "emulated": "driver.check.emulated:emulated",
@@ -101,6 +111,8 @@ _HOMES = {
     "operator": "graph.extensions.operators:operator",
     "prove": "driver.build:prove",
     "quantize_weights": "graph.precision.weights:quantize_weights",
+    "read_gguf": "graph.importers.weights.gguf:read_gguf",
+    "read_safetensors": "graph.importers.weights.safetensors:read_safetensors",
     "reduce_model": "graph.verification.reduce_model:reduce_model",
     "tasks": "graph.plan.tasks:tasks",
     "te": "tir.te.te:",

@@ -17,6 +17,14 @@ AREAS = {  # area -> files that are mutated
     "lowering": ("codegen/lanes.py", "codegen/lower/**/*.py"),
     "memory": ("graph/plan/memory_plan.py", "graph/plan/memory_check.py"),
     "passes": ("graph/passes/*.py",),
+    "calibration": tuple(
+        f"graph/precision/{name}.py"
+        for name in (
+            *("calibrate", "calibration", "calibration_data", "calibration_file", "histogram"),
+            *("calibration_pictures", "prepared", "products", "ranges", "statistics"),
+            "value_runner",
+        )
+    ),
     "text": ("codegen/c/*.py", "codegen/isa/*.py", "codegen/text/*.py"),
     "fusion": (
         "graph/plan/fusion.py",
@@ -111,6 +119,9 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/passes/loop_unrolling.py": ("control_flow",),
     "graph/passes/norms.py": ("layer_norm_recognition", "fast_norm_recognition"),
     "graph/passes/region_inputs.py": ("control_flow",),
+    "graph/precision/calibration_file.py": ("calibration",),
+    "graph/precision/calibration_pictures.py": ("calibration",),
+    "graph/precision/value_runner.py": ("calibrate",),
     "driver/check/check.py": ("check", "check_faults", "chain"),
     "driver/check/data.py": ("check", "check_faults"),
     "runtime/cuda/device/fenced_code.py": ("tests/runtime/cuda/test_faked.py",),

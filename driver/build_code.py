@@ -94,7 +94,7 @@ class CodeOptions:
     source: schedules; strict: no contraction, no re-association. check: whether kernels are run
     beside their references, where this machine can. compiler: what compiles them is called.
     divisible: names of functions that the caller takes apart where the schedule of their rule is
-    refused, or their kernel wrong.
+    refused, or their kernel wrong. allow: instructions with a liberty that rules may use.
     """
 
     source: ScheduleSource | None
@@ -102,6 +102,7 @@ class CodeOptions:
     check: bool
     compiler: str
     divisible: frozenset[str] = frozenset()
+    allow: tuple[str, ...] = ()
 
 
 def build_code(
@@ -126,6 +127,7 @@ def build_code(
                 target,
                 source=options.source,
                 strict=options.strict,
+                allow=options.allow,
                 divisible=options.divisible,
                 known=known,
                 ways=ways,

@@ -31,7 +31,12 @@ def build_parts(
     """
     program, options, clock = job.program, job.options, Clock()
     how = CodeOptions(
-        job.source, options.strict, options.checks_kernels, compiler, options.divisible
+        job.source,
+        options.strict,
+        options.checks_kernels,
+        compiler,
+        options.divisible,
+        options.allow,
     )
     built = build_code(program, job.target, how, compiling, clock)
     code = built.compiled.code

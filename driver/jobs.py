@@ -48,7 +48,8 @@ class ProgramOptions:
     it was imported, for `verify`. seconds: what those who made the program took, for the report.
     tolerance: the share of an output's largest magnitude that `verify` allows where it is more than
     usual. divisible: see `CodeOptions`. oracle: the reference beside which the whole engine is run
-    where verify is "all" or "emulated", or why there is none.
+    where verify is "all" or "emulated", or why there is none. allow: instructions with a liberty
+    that a rule may use.
     """
 
     strict: bool = False
@@ -63,6 +64,7 @@ class ProgramOptions:
     tolerance: float | None = None
     divisible: frozenset[str] = frozenset()
     oracle: Oracle | str = "off"
+    allow: tuple[str, ...] = ()
 
     @property
     def checks_kernels(self) -> bool:

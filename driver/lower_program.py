@@ -6,7 +6,7 @@ of the program, one set for each choice of constants; Syncs are placed anew.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..schedule.source import ScheduleSource
@@ -83,6 +83,7 @@ def lower_program(
     *,
     source: ScheduleSource | None = None,
     strict: bool = False,
+    allow: Sequence[str] = (),
     divisible: Collection[str] = (),
     known: dict[str, LoweredKernel] | None = None,
     ways: dict[str, Ways] | None = None,
@@ -90,7 +91,7 @@ def lower_program(
 ) -> LoweredProgram:
     """Lower every distinct function in the best way that passes our checks.
 
-    divisible: names of functions that are to be taken apart where their rule is refused. known:
+    allow: the tensor intrinsics with a liberty that a rule may use. divisible: names of functions that are to be taken apart where their rule is refused. known:
     kernels by workload key, to which those that are made are added. ways: what is left of the ways
     to lower a function, by workload key, to which is added in the same way. made: is called with
     each kernel of the result as soon as it is there, in order.
@@ -110,7 +111,7 @@ def lower_program(
         if key not in known:
             _check_whole(func)
             if key not in ways:
-                ways[key] = Ways(func, target, source, strict=strict)
+                ways[key] = Ways(func, target, source, strict=strict, allow=allow)
             known[key] = _lower(func, key, ways[key])
         refused = [r for r in known[key].way.refusals if r.origin == "rule"]
         if refused and func.name in divisible:

@@ -34,12 +34,14 @@ from .errors import ModelError
 from .extensions.entries import importer_of
 from .extensions.identity import pass_identity
 from .importers.traced_model import traced_model
-from .options import BuildOptions, Shapes, Verify, check_options, given_passes
+from .options import BuildOptions, Shapes, Verify, check_calibration, check_options, given_passes
 from .specialise import Chosen, NamedSizes, check_count, chosen_sizes
 
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
     from .passes.pipeline import GraphPass
+    from .precision.accuracy import Accuracy
+    from .precision.calibration import Calibration
 
 Progress = Callable[[str], object]
 
@@ -57,7 +59,7 @@ def compile(
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     specialise: Sequence[NamedSizes] | int = (),
-    precision: str = "float32",
+    precision: str | Mapping[str, str] = "float32",
     effort: str = "default",
     schedules: ScheduleSource | Chooser | None = None,
     require_tuned: bool = False,
@@ -67,7 +69,8 @@ def compile(
     deterministic: str = "engine",
     strict: bool = False,
     verify: Verify = "all",
-    calibration: None = None,
+    calibration: Calibration | None = None,
+    accuracy: Accuracy | None = None,
     tolerance: float | None = None,
     cache: bool = True,
     progress: Progress | None = None,
@@ -77,32 +80,31 @@ def compile(
 
     model: the path or the bytes of an ONNX file or of an archive of torch.export, a ModelProto, an
     ExportedProgram, a module of torch, a function of JAX, or a Graph. args, kwargs: example inputs
-    of a module; arrays or `jax.ShapeDtypeStruct`s that a function takes, each of which is an input,
-    while what it closed over is a weight. shapes: sizes that it leaves open, by input {"x": (1, 3,
-    224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least, the usual and the
-    largest of a run; those of others are assumed; of a sequence the shape of each tensor, {"x":
-    [(1, 3), (2, 3)]}. constants: values of inputs, {"k": [1]}, None where an optional one has no
-    element. specialise: sizes that come often, [{"batch": 1}]: each gets a variant of the engine
-    for them alone, which shares the weights; 4: the four most frequent ones, in the background.
-    schedules: a source of schedules and times, or a function of (func, target); require_tuned:
-    refuse a function that it has no tuned schedule for. passes: in place of `tw.PASSES`, such as
-    tw.PASSES.after(GeluRecognition, MyPass()); what yours make is always compared. max_bytes: most
-    memory of all contexts, at most `max_contexts`, with the weights. strict: no contraction, no
-    re-association. verify: "rewrites" compares each pass's result with what it was given, "kernels"
-    runs each kernel once beside its reference, "all" does both and runs the whole engine, on a GPU
-    where there is one; "emulated" is "all" on the CPU. tolerance: the largest error of an output
-    that you accept, as a share of its largest magnitude, from 1e-5; algorithms that round more
-    (Winograd's F(4x4, 3x3)) are used where they keep to it; `Engine.verify` allows as much. cache:
-    keep the engine, and find it; not with `schedules`. progress: called at each stage.
-    Raises: ModelError, among them OptionError, UntunedError and MemoryLimitError; TargetError,
-    ScheduleError, CompilerNotFound.
+    of a module or a function (for JAX arrays or `jax.ShapeDtypeStruct`s). shapes: sizes that it
+    leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)}
+    for the least, the usual and the largest of a run; others are assumed; of a sequence those of
+    each tensor, {"x": [(1, 3), (2, 3)]}. constants: values of inputs, {"k": [1]}, None where an
+    optional one has no element. specialise: sizes that come often, [{"batch": 1}], get variants,
+    which share the weights; 4: the four most frequent, in the background. precision:
+    "bfloat16" or "float16" for products by constant weights where that is priced faster; "int8"
+    for products of bytes by the ranges of `calibration`, with an `accuracy` only so many that the
+    model keeps it, where that is faster here; {"fc1": "int8"} by node or value. schedules: a source
+    of schedules and times, or a function of (func, target); require_tuned: refuse a function that
+    it has none for. passes: in place of `tw.PASSES`; what yours make is always compared. max_bytes:
+    most memory of all contexts, at most `max_contexts`, with the weights. strict: no contraction,
+    no re-association. verify: "rewrites" compares each pass's result with what it was given,
+    "kernels" runs each kernel once beside its reference, "all" does both and runs the whole engine,
+    on a GPU where there is one; "emulated" is "all" on the CPU. tolerance: the largest error of an
+    output that you accept, as a share of its largest magnitude, from 1e-5, for Winograd's F(4x4,
+    3x3) and `Engine.verify`. cache: keep the engine, and find it. progress: called at each stage.
+    Raises: ModelError, TargetError, ScheduleError, CompilerNotFound.
     """
-    check_options(precision=precision, effort=effort, deterministic=deterministic)
-    check_options(verify=verify, calibration=calibration)
-    chosen = given_passes(passes)
-    options = BuildOptions(
-        shapes, schedules, require_tuned, chosen, max_contexts, strict, verify, tolerance, constants
-    )
+    check_options(effort=effort, deterministic=deterministic, verify=verify)
+    check_calibration(precision, calibration, accuracy)
+    options = BuildOptions(shapes, schedules, require_tuned, given_passes(passes), max_contexts)
+    options = replace(options, strict=strict, verify=verify, tolerance=tolerance)
+    options = replace(options, constants=constants, precision=precision)
+    options = replace(options, calibration=calibration, accuracy=accuracy)
     model = traced_model(model, args, kwargs, shapes)
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)
@@ -183,6 +185,8 @@ class _Job:
         options = self.options
         if not self.cache or options.schedules is not None or options.require_tuned:
             return None
+        if options.accuracy is not None:  # it has functions and data of the caller, and is timed
+            return None
         passes = options.passes and [pass_identity(one).key for one in options.passes]
         if (passes and None in passes) or importer_of(self.model) is not None:
             return None
@@ -190,6 +194,10 @@ class _Job:
         if digest is None or constants is None:
             return None
         plain = {name: getattr(options, name) for name in ("strict", "verify", "tolerance")}
+        asked = options.precision
+        plain["precision"] = sorted(asked.items()) if isinstance(asked, Mapping) else asked
+        if options.calibration is not None:
+            plain["calibration"] = options.calibration.key
         shapes = dict(options.shapes or {})
         values = {"shapes": shapes, "constants": constants, "variants": variants, **plain}
         if passes is not None:

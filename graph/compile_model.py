@@ -30,6 +30,7 @@ from .options import BuildOptions
 from .plan.explain import explain
 from .plan.plan import Planned, apart, closer, divisible, plan_model, rounding_more
 from .plan.reference_program import reference_model
+from .precision.byte_engine import ByteRequest, byte_engine
 from .reference.oracle import ModelOracle, model_oracle
 from .reference.reference import evaluate
 
@@ -64,7 +65,43 @@ def compile_model(
     imported = imported_graph(model, options.shapes, options.constants)
     clock.lap("import")
     with telling_assumed(imported.dims):
+        if options.calibration is not None:
+            return _with_bytes(imported, target, options, tell)
         return _compiled(imported, target, options, clock, tell)
+
+
+def _with_bytes(
+    imported: Graph, target: Target, options: BuildOptions, tell: Callable[[str], object]
+) -> Engine:
+    """An engine whose products multiply bytes, as far as the options say."""
+    assert options.calibration is not None
+    others, names = _without_bytes(options.precision)
+    plain = replace(options, precision=others, calibration=None, accuracy=None)
+
+    def build(graph: Graph, is_final: bool) -> Engine:
+        how = plain if is_final else replace(plain, verify="off", precision="float32")
+        return _compiled(graph, target, how, Clock(), tell if is_final else _silent)
+
+    request = ByteRequest(options.calibration, options.accuracy, names)
+    made = byte_engine(imported, target, request, build, tell)
+    report = replace(made.engine.parts.report, notes=(*made.notes, *made.engine.parts.report.notes))
+    return Engine(replace(made.engine.parts, report=report), max_contexts=options.max_contexts)
+
+
+def _without_bytes(
+    precision: str | Mapping[str, str],
+) -> tuple[str | Mapping[str, str], frozenset[str] | None]:
+    """What is asked of products that multiply no bytes, and the names of those that do; None: of
+    all that can.
+    """
+    if isinstance(precision, str):
+        return "float32", None
+    others = {name: kind for name, kind in precision.items() if kind != "int8"}
+    return others or "float32", frozenset(precision.keys() - others.keys())
+
+
+def _silent(stage: str) -> None:
+    """Discard a progress message."""
 
 
 def _compiled(
@@ -85,6 +122,7 @@ def _compiled(
         check=check,
         strict=options.strict,
         tolerance=options.tolerance,
+        precision=options.precision,
     )
     if options.require_tuned:
         _check_tuned(planned.lowered.program, target, source)
@@ -95,6 +133,7 @@ def _compiled(
         max_contexts=options.max_contexts,
         seconds=(*clock.laps, *planned.seconds),
         tolerance=options.tolerance,
+        allow=planned.allow,
     )
     job = _Job(planned, target, source, how)
     made = _build(job)
@@ -177,7 +216,7 @@ def _noted(job: _Job, engine: Engine, note: str) -> Engine:
     report = replace(engine.parts.report, notes=(note, *engine.parts.report.notes))
     return Engine(
         replace(engine.parts, report=report),
-        reference=_reference(job.planned.imported),
+        reference=_reference(job.planned.reference),
         max_contexts=job.options.max_contexts,
     )
 
@@ -201,14 +240,14 @@ def _build(job: _Job) -> _Made:
     """
     planned, failed = job.planned, list[str]()
     while True:
-        lowered, imported = planned.lowered, planned.imported
+        lowered, meant = planned.lowered, planned.reference
         options = replace(
             job.options,
             notes=(*failed, *explain(planned)),
             divisible=divisible(planned),
             lower_bound_bytes=lowered.plan.lower_bound,
-            imported=reference_model(imported).stored(),
-            oracle=model_oracle(imported),
+            imported=reference_model(meant).stored(),
+            oracle=model_oracle(meant),
         )
         try:
             engine = build_program(
@@ -216,7 +255,7 @@ def _build(job: _Job) -> _Made:
                 lowered.constants,
                 job.target,
                 source=job.source,
-                reference=_reference(imported),
+                reference=_reference(meant),
                 options=options,
             )
             return _Made(engine, planned)

@@ -15,6 +15,8 @@ from .errors import ModelError
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
     from .passes.pipeline import GraphPass
+    from .precision.accuracy import Accuracy
+    from .precision.calibration import Calibration
 
 Range = tuple[int, int, int]  # the least, the usual and the largest size
 Shapes = Mapping[str, Sequence[int | Range | Sequence[int | Range]] | int]
@@ -36,12 +38,16 @@ class BuildOptions:
     verify: Verify = "all"
     tolerance: float | None = None
     constants: Mapping[str, object] | None = None
+    precision: str | Mapping[str, str] = "float32"
+    calibration: Calibration | None = None
+    accuracy: Accuracy | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that no build has. Raises: ShapesError, OptionError."""
         check_shapes(self.shapes)
         check_constants(self.constants)
         check_tolerance(self.tolerance, self.strict)
+        check_precision(self.precision, self.strict)
 
 
 class PassesError(ModelError, TypeError):
@@ -69,11 +75,10 @@ class Accepted:
 
 
 OPTIONS = {
-    "precision": Accepted(("float32",), ("float16", "bfloat16", "int8")),
+    "precision": Accepted(("float32", "float16", "bfloat16", "int8")),
     "effort": Accepted(("default",), ("fast", "best")),
     "deterministic": Accepted(("engine",), ("batch",)),
     "verify": Accepted(("all", "rewrites", "kernels", "emulated", "off")),
-    "calibration": Accepted((None,)),
 }
 
 
@@ -116,6 +121,66 @@ def check_tolerance(tolerance: object, strict: bool) -> None:
             code="compile-tolerance-strict",
             hints=("leave out one of them.",),
         )
+
+
+def check_precision(precision: object, strict: bool) -> None:
+    """Refuse what is no type of products, maps no names to such types, or contradicts `strict`.
+
+    Raises: OptionError.
+    """
+    if not isinstance(precision, Mapping):
+        check_options(precision=precision)
+        kinds = [precision]
+    else:
+        kinds = list(precision.values())
+        known = OPTIONS["precision"].values
+        for name, kind in precision.items():
+            if not isinstance(name, str) or kind not in known:
+                listed = " or ".join(map(repr, known))
+                raise OptionError(
+                    f"compile: option precision={{{name!r}: {kind!r}}} is no precision of a "
+                    f"product; expected the name of a node or a value, and {listed}.",
+                    code="compile-precision",
+                )
+    if strict and set(kinds) != {"float32"}:
+        raise OptionError(
+            f"compile: options strict=True and precision={precision!r} contradict each other: a "
+            "strict build rounds where the model does.",
+            code="compile-precision-strict",
+            hints=("leave out one of them.",),
+        )
+
+
+def check_calibration(precision: object, calibration: object, accuracy: object) -> None:
+    """Refuse products of bytes without ranges, and ranges or a budget that nothing would use.
+
+    Raises: OptionError.
+    """
+    kinds = precision.values() if isinstance(precision, Mapping) else (precision,)
+    needed = "int8" in kinds
+    if needed and calibration is None:
+        raise OptionError(
+            f"compile: option precision={precision!r} needs the ranges of the values that become "
+            "bytes; expected calibration=...",
+            code="compile-calibration",
+            hints=("tw.calibrate(model, data) finds them on data like those of later runs.",),
+        )
+    for name, given in (("calibration", calibration), ("accuracy", accuracy)):
+        if given is not None and not needed:
+            raise OptionError(
+                f"compile: option {name} is of no use with precision={precision!r}; expected "
+                "precision='int8'.",
+                code="compile-no-bytes",
+            )
+        kind = type(given).__name__
+        if given is not None and kind != name.title():
+            raise OptionError(
+                f"compile: option {name} is of type {kind}; expected {name.title()}.",
+                code="compile-calibration-type",
+                hints=("tw.calibrate(model, data) makes a Calibration.",)
+                if name == "calibration"
+                else ("tw.Accuracy(metric, max_drop=0.01, data=held) is one.",),
+            )
 
 
 def check_shapes(shapes: object) -> None:

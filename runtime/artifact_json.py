@@ -269,11 +269,13 @@ def target_from_json(data: Reader) -> Target:
         rates = {name: item.number() for name, item in given.items() if item is not None}
         return GpuTarget(kind, isa, threads=threads, features=features, **rates)
     numbers = {name: data[name].integer() for name in _WHOLE}
+    rate = data.optional("bf16_per_cycle")  # which older files lack
     return CpuTarget(
         kind,
         isa,
         threads=threads,
         features=features,
+        bf16_per_cycle=0.0 if rate is None else rate.number(),
         clock_ghz=data["clock_ghz"].number(),
         dram_gb_per_s=data["dram_gb_per_s"].number(),
         **numbers,

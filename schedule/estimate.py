@@ -12,6 +12,8 @@ not for prediction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..tir.func import PrimFunc
 from ..tir.target.target import Target
 from .cost.scheduled import scheduled_passes
@@ -21,15 +23,22 @@ from .schedule import Schedule
 LAUNCH_SECONDS = 3e-7  # to enter a kernel of a CPU and leave it
 
 
-def estimate(what: PrimFunc | Schedule, target: Target, *, strict: bool = False) -> float:
+def estimate(
+    what: PrimFunc | Schedule,
+    target: Target,
+    *,
+    strict: bool = False,
+    allow: Sequence[str] = (),
+) -> float:
     """Seconds that a function takes with the schedule of its rule, or that a schedule takes, on
-    `target`. strict: the rule is that of a strict build.
+    `target`. strict: the rule is that of a strict build. allow: the tensor intrinsics with a
+    liberty that it may use.
 
     Raises: ScheduleError where the function calls a C function.
     """
     if isinstance(what, Schedule):
         passes = scheduled_passes(what.func, target)
     else:
-        passes = rule_for(what, target, strict=strict).passes(what, target)
+        passes = rule_for(what, target, strict=strict, allow=allow).passes(what, target)
     seconds = sum(item.seconds(target) for item in passes)
     return seconds if target.has_grid else LAUNCH_SECONDS + seconds

@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "interop": frozenset({"tir", "runtime", "graph"}),
 }
 FILE_LINES, FUNCTION_LINES, INIT_LINES = 500, 60, 40
-ROOT_LINES = 130  # the root's __init__ also says where each public name lives
+ROOT_LINES = 160  # the root's __init__ also says where each public name lives
 
 # Named exceptions to the caps: "path" or "path::function" -> its lines. This list may only shrink.
 EXCEPTIONS: dict[str, int] = {}

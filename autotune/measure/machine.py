@@ -22,8 +22,8 @@ from ...tir.json_reader import Json, Reader
 from ...tir.target.target import Target
 from ..log.conditions import conditions
 from ..log.disturbance import note_of, repeated
-from .calibration import DRIFT, Calibration
 from .device_lock import cpu_lock, gpu_lock
+from .drift import DRIFT, DriftMonitor
 from .jobs import Job, Reply, Result, bar_to_json
 from .worker_process import Deadlines, Worker, WorkerFault
 
@@ -51,7 +51,7 @@ class Machine:
         self._compilers = ThreadPoolExecutor(allowed_cpus(), "tilewright-compile")
         self._compiled: dict[str, Future[Compiled]] = {}
         self._least_local: dict[str, int] = {}  # bytes of a thread, by function
-        self._calibration = Calibration()
+        self._drift = DriftMonitor()
         self._one_at_a_time = Lock()
         self._is_closed = False
         self._timed = 0.0  # seconds of the last timing
@@ -163,12 +163,12 @@ class Machine:
             if isinstance(got, WorkerFault):
                 return got
             results, readings = got
-            drift = self._calibration.drift(readings)
+            drift = self._drift.drift(readings)
             if drift > DRIFT:
                 notes.append(note_of(drift))
-            if self._calibration.accepts(readings, self._timed):
+            if self._drift.accepts(readings, self._timed):
                 return [replace(one, text="; ".join(notes)) for one in results]
-            pause = self._calibration.pause()
+            pause = self._drift.pause()
             notes[-1] = repeated(notes[-1])
             if self._tell is not None and pause >= _LONG:
                 self._tell(f"{notes[-1]} after {pause:.1f} s")

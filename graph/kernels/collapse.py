@@ -15,13 +15,20 @@ from dataclasses import replace
 
 from ...tir.sizes import AnySize, is_closed, product_of
 from ..ops.arithmetic import Add
-from ..ops.base import JoinableAxes, OperatorRole, Runs
+from ..ops.base import JoinableAxes, Operator, OperatorRole, Runs
 from ..ops.convolution import Convolution, IntegerConv
+from ..ops.half_products import HalfConv, HalfMatMul
 from ..ops.layer_norm import LayerNormalization, RMSNormalization
 from ..ops.matmul import IntegerMatMul, MatMul
 from ..ops.reduction import Reduction
 from ..types import Shape, TensorType
 from .fused_kernel import FusedKernel, KernelOperand, KernelStep
+
+# the product that a convolution of 1x1 windows is
+_PRODUCTS: tuple[tuple[type[Convolution], Operator], ...] = (
+    (IntegerConv, IntegerMatMul()),
+    (HalfConv, HalfMatMul()),
+)
 
 
 def collapsed(fused: FusedKernel) -> FusedKernel:
@@ -60,7 +67,7 @@ def _as_rows(fused: FusedKernel) -> FusedKernel | None:
         return None
     op, width = first.op, 1
     match op:
-        case MatMul() | IntegerMatMul() if types[first.inputs[1]].rank == 2:
+        case MatMul() | IntegerMatMul() | HalfMatMul() if types[first.inputs[1]].rank == 2:
             own = {first.inputs[1]: types[first.inputs[1]].shape}
         case LayerNormalization() | RMSNormalization():
             own, width = {}, len(shape) - op.axis
@@ -178,7 +185,7 @@ def as_matrix_product(fused: FusedKernel) -> FusedKernel | None:
     names = {first.inputs[0]: "a", first.inputs[1]: "b"}
     named = tuple(replace(o, name=names.get(n, o.name)) for n, o in enumerate(operands))
     product = len(operands)
-    op = IntegerMatMul() if isinstance(first.op, IntegerConv) else MatMul()
+    op = next((op for kind, op in _PRODUCTS if isinstance(first.op, kind)), MatMul())
     steps = [KernelStep(op, first.inputs[:2])]
     if len(first.inputs) == 3:
         steps.append(KernelStep(Add(), (product, first.inputs[2])))

@@ -27,8 +27,8 @@ from .levels import KnownLevels, LevelReader, Levels, Scales, Zeros, has_bytes
 Numbers = TypeVar("Numbers", Scales, Zeros)
 
 # of a sum that int32 holds, a and p, b and q as far apart as can be, and of what is added to one
-_MOST_TERMS = 1 << 15
-_MOST_BIAS = 2**31 - 255 * 255 * _MOST_TERMS
+MOST_TERMS = 1 << 15
+_MOST_BIAS = 2**31 - 255 * 255 * MOST_TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class IntegerProducts:
     MatMul, Gemm and Conv of one group; b, s and q are constants, s and q one number or one for each
     output; r is one number, or one for each row of a matrix. What nobody else reads joins: a bias
     of integers at the scale r * s, or of floats, a Relu, and the division by the scale t of the
-    levels to which the result is rounded, as r * s / t, which is how ONNX's QLinearConv has it.
+    levels to which the result is rounded, as r * s / t, which is how ONNX's QLinearConv has it, or
+    the product with 1 / t.
     needs: what a target must have, since without it products of floats are faster.
     """
 
@@ -137,7 +138,7 @@ class _Finder:
                 terms, is_row = x.shape[-1], True
             case _:
                 return False
-        if not 0 < largest(terms) <= _MOST_TERMS:
+        if not 0 < largest(terms) <= MOST_TERMS:
             return False
         if data.zero and types[data.zero].is_float and self.reader.zeros(data.zero) is None:
             return False
@@ -178,7 +179,7 @@ class _Finder:
             if joined is None:
                 break
             one = replace(joined, ends=(*one.ends, after.outputs[0]))
-            if isinstance(after.op, Div):
+            if isinstance(after.op, Div | Mul):
                 break
         return one
 
@@ -201,6 +202,12 @@ class _Finder:
                     return None
                 added = None if one.added is None else one.added / step
                 return replace(one, factors=one.factors / step, added=added)
+            case Mul() if one.is_whole:
+                factor = self._number(after.inputs[1 - after.inputs.index(value)])
+                if factor is None or not factor > 0:
+                    return None
+                added = None if one.added is None else one.added * factor
+                return replace(one, factors=one.factors * factor, added=added)
         return None
 
 

@@ -17,17 +17,18 @@ from ..ops.pooling import MaxPool
 from ..ops.slicing import Slice
 from .dead_code import DeadCode
 from .exchange import exchanged
-from .levels import LevelReader, Levels, has_bytes
+from .levels import LevelReader, Levels, RoundedLevels, has_bytes
 
 _SCALES = 2.0**-100, 2.0**100
-_MOVING = (Concat, Identity, MaxPool, Reshape, Slice, Transpose)
+_INVERSE = 2.0**-22  # by how much r * (1 / r) may be off 1: 255 of it is far from half a level
+MOVING = (Concat, Identity, MaxPool, Reshape, Slice, Transpose)  # they compute no new numbers
 
 
 @dataclass(frozen=True, slots=True)
 class LevelMotion:
     """Let operators that compute nothing new work on levels.
 
-    rounded(move((b - z) * s) / s + z)   ->   move(b)
+    rounded(move((b - z) * s) / s + z)   ->   move(b), or with * (1 / s) in place of / s
     gather((b - z) * s)                  ->   (gather(b) - z) * s
 
     In the first one b has the type of the result, and s and z are the same constants there and
@@ -103,7 +104,7 @@ def _moves(graph: Graph) -> Iterator[_Move]:
         if rounded is None:
             continue
         steps, source = list[GraphNode](), rounded.source
-        while (maker := reader.makers.get(source)) is not None and isinstance(maker.op, _MOVING):
+        while (maker := reader.makers.get(source)) is not None and isinstance(maker.op, MOVING):
             if source in graph.outputs or len(readers[source]) > 1:
                 break
             steps.append(maker)
@@ -112,14 +113,15 @@ def _moves(graph: Graph) -> Iterator[_Move]:
             (source,) = maker.inputs
         sources = steps[-1].inputs if steps else (source,)
         levels = [reader.levels(one) for one in sources]
-        own = Levels(value, rounded.scale, rounded.zero)
-        if all(one is not None and _is_same(graph, reader, one, own) for one in levels):
+        if all(one is not None and _is_same(graph, reader, one, value, rounded) for one in levels):
             yield _Move(value, tuple(one.value for one in levels if one), tuple(steps[::-1]))
 
 
-def _is_same(graph: Graph, reader: LevelReader, one: Levels, other: Levels) -> bool:
-    """Whether two kinds of levels are the same: of one type, with equal constants."""
-    if graph.types[one.value].dtype != graph.types[other.value].dtype:
+def _is_same(
+    graph: Graph, reader: LevelReader, one: Levels, value: str, other: RoundedLevels
+) -> bool:
+    """Whether levels are those to which `value` is rounded: of one type, with equal constants."""
+    if graph.types[one.value].dtype != graph.types[value].dtype:
         return False
     scales = [reader.known(levels.scale) for levels in (one, other)]
     zeros = [reader.known(levels.zero) if levels.zero else np.zeros(()) for levels in (one, other)]
@@ -127,7 +129,9 @@ def _is_same(graph: Graph, reader: LevelReader, one: Levels, other: Levels) -> b
     if any(array is None or array.size != 1 for array in numbers):
         return False
     r, s, p, q = (float(array.reshape(())) for array in numbers if array is not None)
-    return r == s and _SCALES[0] <= s <= _SCALES[1] and p == q
+    if not _SCALES[0] <= r <= _SCALES[1]:
+        return False
+    return p == q and (abs(r * s - 1) <= _INVERSE if other.is_inverse else r == s)
 
 
 def _write(builder: GraphBuilder, one: _Move | _Row) -> None:

@@ -50,7 +50,8 @@ class KnownLevels:
 
 @dataclass(frozen=True, slots=True)
 class RoundedLevels:
-    """Levels to which a float32 is rounded: saturate(round(source / scale) + zero).
+    """Levels to which a float32 is rounded: saturate(round(source / scale) + zero), or, where
+    `is_inverse`, saturate(round(source * scale) + zero).
 
     inside: the values on the way, the nearest to the levels first.
     """
@@ -59,6 +60,7 @@ class RoundedLevels:
     scale: str
     zero: str
     inside: tuple[str, ...]
+    is_inverse: bool = False
 
 
 class LevelReader:
@@ -139,9 +141,12 @@ class LevelReader:
             return None
         inside += node.inputs
         node = self.makers.get(inside[-1])
-        if node is None or not isinstance(node.op, Div):
-            return None
-        return RoundedLevels(node.inputs[0], node.inputs[1], zero, tuple(inside))
+        match node:
+            case GraphNode(op=Div(), inputs=(source, scale)):
+                return RoundedLevels(source, scale, zero, tuple(inside))
+            case GraphNode(op=Mul(), inputs=(source, scale)) if scale in self.graph.constants:
+                return RoundedLevels(source, scale, zero, tuple(inside), is_inverse=True)
+        return None
 
     def _centred(self, value: str) -> tuple[str, str] | None:
         """Integers as floats, perhaps less their zero: the integers, and the zero."""

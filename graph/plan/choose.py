@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ...tir.dtype import dtype
 from ...tir.sizes import SizeError
 from ..errors import ModelError
 from ..ir.ir import Graph
@@ -122,12 +123,26 @@ def alternatives(graph: Graph, group: FusionGroup, pricer: Pricer) -> Iterator[A
     """Every way to compute a group; the whole group, as its operators say, comes first."""
     roles = {node.op.role for node in group.nodes}
     whole = roles <= {OperatorRole.ELEMENTWISE, OperatorRole.MOVEMENT}
-    sizes = (len(group.nodes),) if whole else group.cuts()
+    sizes = (len(group.nodes),) if whole else _cuts(graph, group)
     for size in sizes:
         rest = group.nodes[size:]
         tail = (_direct(graph, FusionGroup(rest), pricer),) if rest else ()
         for first in _versions(graph, FusionGroup(group.nodes[:size]), pricer):
             yield Alternative((first, *tail))
+
+
+def _cuts(graph: Graph, group: FusionGroup) -> tuple[int, ...]:
+    """How many nodes the first kernel may have: all, or fewer. Of cuts that store wider elements
+    than the group does, as between a product of bytes and its levels, the longest alone is tried.
+    """
+
+    def width(size: int) -> int:
+        return dtype(graph.types[group.nodes[size - 1].outputs[0]].dtype).bytes
+
+    whole = len(group.nodes)
+    sizes = tuple(group.cuts())
+    wider = [size for size in sizes if width(size) > width(whole)]
+    return tuple(size for size in sizes if size not in wider[1:])
 
 
 def taken_apart(graph: Graph, group: FusionGroup, pricer: Pricer) -> Alternative:

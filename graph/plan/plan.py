@@ -5,13 +5,14 @@ One function, top to bottom.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...driver.check.clock import Clock, Laps
 from ...schedule.source import ScheduleSource
 from ...tir.errors import InternalError
-from ...tir.target.target import Target
+from ...tir.instructions.tensor_intrinsics import VDPBF16PS
+from ...tir.target.target import Target, covers
 from ..errors import OperatorError
 from ..extensions.operators import declaration_of
 from ..ir.ir import Graph
@@ -20,8 +21,18 @@ from ..kernels.groups import FusionGroup
 from ..passes.levels import has_bytes
 from ..passes.passes import chosen_passes
 from ..passes.pipeline import GraphPass, PassReport, left_out, optimise, run_by
+from ..passes.reshape_motion import ReshapeMotion
+from ..precision.halves import PAIRS, HalfProducts, Precision, ProductPrecision, choose_halves
 from .check_functions import FunctionChecker
-from .choose import GroupDecision, KernelChoice, choose, chosen_parts, taken_apart, without
+from .choose import (
+    GroupDecision,
+    KernelChoice,
+    alternatives,
+    choose,
+    chosen_parts,
+    taken_apart,
+    without,
+)
 from .flatten import FlatModel, flatten
 from .fusion import Fusion, fuse
 from .lowering import LoweredModel, lower
@@ -36,7 +47,8 @@ class Planned:
     without regions, which is what is fused, chosen and lowered. decisions: for each
     group of the fusion, what was priced and what was taken. checker: what compared the kernels'
     functions with their operators, None where nobody asked. notes: what was taken apart, and why.
-    seconds: what each stage took.
+    products: which types the products have, where others than their own were asked for. seconds:
+    what each stage took.
     """
 
     imported: Graph
@@ -50,6 +62,24 @@ class Planned:
     checker: FunctionChecker | None
     notes: tuple[str, ...]
     seconds: Laps
+    products: tuple[ProductPrecision, ...] = ()
+
+    @property
+    def reference(self) -> Graph:
+        """What its kernels are to compute: the model as it was imported, or where operands of
+        products are rounded, the graph that says which.
+        """
+        return self.graph if self.is_rounded else self.imported
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether operands of some product are rounded to 16 bits."""
+        return any(one.form != "float32" for one in self.products)
+
+    @property
+    def allow(self) -> tuple[str, ...]:
+        """The instructions with a liberty that its kernels may use."""
+        return self.pricer.allow
 
 
 def plan_model(
@@ -61,26 +91,29 @@ def plan_model(
     check: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
+    precision: Precision = "float32",
 ) -> Planned:
     """Optimise a graph and lower it to a Program.
 
     source: times and schedules that are known. passes: those of the pipeline by default. check:
     compare the graph before and after each pass on random numbers. strict: no algorithm or pass
     that sums in another order than the operators say. tolerance: of the expected error of an
-    algorithm that rounds more; None: no such one. Where `check`, the function of each kernel is
-    also compared with the NumPy references of its operators. Raises: InternalError where an
-    invariant does not hold.
+    algorithm that rounds more; None: no such one. precision: of products, or of those that are
+    named (`graph/precision/halves.py`). Where `check`, the function of each kernel is
+    also compared with the NumPy references of its operators. Raises: PrecisionError; InternalError
+    where an invariant does not hold.
     """
     clock = Clock()
     pipeline = chosen_passes(passes)
-    graph, reports = optimise(imported, run_by(pipeline, target, strict=strict), check=check)
+    pricer = Pricer(target, source, strict=strict, tolerance=tolerance, allow=_allowed(precision))
+    run = run_by(pipeline, target, strict=strict)
+    graph, reports, products = _optimised(imported, run, pricer, precision, check)
     if passes is not None or has_bytes(imported):
         reports += left_out(pipeline, target, strict=strict)
     clock.lap("passes", [("check of passes", report.check_seconds) for report in reports])
     model = flatten(graph)
     flat = model.graph
     fusion = fuse(flat, outputs=model.outputs)
-    pricer = Pricer(target, source, strict=strict, tolerance=tolerance)
     decisions = choose(flat, fusion.groups, pricer)
     clock.lap("choose")
     checker = FunctionChecker(flat) if check else None
@@ -100,7 +133,40 @@ def plan_model(
         checker,
         notes,
         clock.laps,
+        products,
     )
+
+
+def _optimised(
+    imported: Graph,
+    pipeline: tuple[GraphPass, ...],
+    pricer: Pricer,
+    precision: Precision,
+    check: bool,
+) -> tuple[Graph, tuple[PassReport, ...], tuple[ProductPrecision, ...]]:
+    """The graph after all passes. Products are rounded after patterns are found and the layout is
+    known, and before what moves Reshapes, so that what rounds their data joins what makes it.
+    """
+    if precision == "float32":
+        return *optimise(imported, pipeline, check=check), ()
+    kinds = [isinstance(one, ReshapeMotion) for one in pipeline]
+    at = kinds.index(True) if True in kinds else len(pipeline)
+    graph, before = optimise(imported, pipeline[:at], check=check)
+
+    def price(alone: Graph) -> float:
+        return min(one.seconds for one in alternatives(alone, FusionGroup(alone.nodes), pricer))
+
+    pairs = covers((pricer.target.instructions,), PAIRS) and bool(pricer.allow)
+    products = choose_halves(imported, graph, precision, price, pairs=pairs)
+    behind = (HalfProducts(products), *pipeline[at:])
+    graph, after = optimise(graph, behind, check=check)
+    return graph, (*before, *after), products
+
+
+def _allowed(precision: Precision) -> tuple[str, ...]:
+    """The instructions that a precision consents to."""
+    kinds = precision.values() if isinstance(precision, Mapping) else (precision,)
+    return (VDPBF16PS.name,) if "bfloat16" in kinds else ()
 
 
 def _checked(

@@ -58,7 +58,7 @@ class Pricer:
 
     strict: only algorithms that add up what the operators say, in their order. tolerance: the
     largest expected error of an algorithm that rounds more than those, as a share of its largest
-    result; None: no such algorithm.
+    result; None: no such algorithm. allow: instructions with a liberty that rules may use.
     """
 
     def __init__(
@@ -68,11 +68,13 @@ class Pricer:
         *,
         strict: bool = False,
         tolerance: float | None = None,
+        allow: tuple[str, ...] = (),
     ) -> None:
         self.target = target
         self.source = source
         self.strict = strict
         self.tolerance = tolerance
+        self.allow = allow
         self._kernels: dict[FusedKernel, PricedKernel] = {}
         self._by_key: dict[str, PricedKernel] = {}
 
@@ -91,6 +93,7 @@ class Pricer:
         measured = self.source.seconds(func, self.target) if self.source is not None else None
         usual = specialise(func, {dim: dim.usual for dim in func.dims})
         try:
-            return Price(estimate(usual, self.target, strict=self.strict), measured)
+            seconds = estimate(usual, self.target, strict=self.strict, allow=self.allow)
+            return Price(seconds, measured)
         except REFUSALS as error:
             return Price(math.inf, measured, f"{error.message} [{error.code}]")

@@ -1,4 +1,4 @@
-"""In which precision the layers of a model compute: ranges of its values, and what needs them."""
+"""In which types a model computes: what may be narrowed, by which numbers, and at what cost."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

@@ -50,7 +50,7 @@ class Host:
 
     model: the processor's name, with its family and model number. isas: the instruction sets that
     can run here, best first. fma_per_cycle: vector multiply-adds of the best one that a core starts
-    per cycle. clock_ghz: the nominal clock. l1_bytes, l2_bytes: data caches of one core; l3_bytes:
+    per cycle; bf16_per_cycle: vectors of products of bfloat16. clock_ghz: the nominal clock. l1_bytes, l2_bytes: data caches of one core; l3_bytes:
     shared. quota: CPUs' worth of time that the process's cgroup may use, None: no limit. features:
     what the best one has beside it, as targets name it.
     """
@@ -64,6 +64,7 @@ class Host:
     l3_bytes: int
     quota: float | None
     features: tuple[str, ...] = ()
+    bf16_per_cycle: float = 2.0
 
     @property
     def isa(self) -> str:
@@ -92,10 +93,13 @@ def read_host(root: Path = Path("/"), most: str = "") -> Host:
     if most:
         isas, features = _lowered(isas, features, most)
     zen4 = cpu.get("vendor_id") == "AuthenticAMD" and cpu.get("cpu family") == "25"
+    fma = 1 if zen4 and isas[0] == "avx512" else 2  # Zen 4 halves its wide vectors
     return Host(
         model=_model(cpu),
         isas=isas,
-        fma_per_cycle=1 if zen4 and isas[0] == "avx512" else 2,  # Zen 4 halves its wide vectors
+        fma_per_cycle=fma,
+        # measured on family 6, model 207, whose AMX units are meant for these
+        bf16_per_cycle=0.5 if cpu.get("vendor_id") == "GenuineIntel" else float(fma),
         clock_ghz=_clock_ghz(root, cpu),
         l1_bytes=l1,
         l2_bytes=l2,
@@ -218,6 +222,7 @@ def host_target() -> CpuTarget:
         base,
         kind="c",
         fma_per_cycle=here.fma_per_cycle,
+        bf16_per_cycle=here.bf16_per_cycle,
         clock_ghz=here.clock_ghz or base.clock_ghz,
         l1_bytes=here.l1_bytes or base.l1_bytes,
         l2_bytes=here.l2_bytes or base.l2_bytes,

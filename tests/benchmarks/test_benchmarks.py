@@ -27,11 +27,15 @@ RUN = sorted(
 TORCH = ("torch", "transformers")
 NEEDS = {  # beside dev
     **dict.fromkeys(("export", "model_families", "torch_models"), TORCH),
+    "fixtures.characters": ("torch", "onnxscript"),
+    "fixtures.digits": ("torch", "sklearn"),
     "quantise": ("onnxruntime",),
     "roofline": ("matplotlib",),
 }
 GIVEN = {  # what has no default
     "export": ["a_folder"],
+    "fixtures.characters": ["a_folder"],
+    "fixtures.digits": ["a_folder"],
     "quantise": ["a_folder", "a_model"],
     "trained_models": ["a_folder"],
 }

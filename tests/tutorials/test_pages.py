@@ -20,3 +20,17 @@ def test_the_page_of_jax_runs(root: Path, capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().out
     assert "jax.svd: there is no rule for it" in said
     assert "jax.lgamma: there is no rule for it" in said
+
+
+@pytest.mark.needs_cc
+def test_the_page_of_calibration_runs(
+    root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (root / "tutorials" / "calibration.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for code in BLOCK.findall(text):
+        exec(compile(code, "calibration.md", "exec"), names)
+    said = capsys.readouterr().out
+    assert said.startswith("calibration of 'tiny' by entropy: ")
+    assert said == f"{names['again']}\n"

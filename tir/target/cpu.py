@@ -16,6 +16,7 @@ class CpuModel:
     vector_bytes: int
     vector_registers: int
     fma_per_cycle: int = 2
+    bf16_per_cycle: float = 2.0
     clock_ghz: float = 3.0
     l1_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20

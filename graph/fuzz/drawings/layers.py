@@ -175,6 +175,32 @@ def _quantised_and_back(draw: DrawnPoint) -> str:
     return draw.nodes.add("DequantizeLinear", *_quantised(draw))
 
 
+def _product_of_levels(draw: DrawnPoint) -> str:
+    """A product, or a convolution, between levels, perhaps with a bias and a Relu. All scales are
+    powers of two, so that sums are exact in floats, too.
+    """
+    data, width = draw.nodes.add("DequantizeLinear", *_quantised(draw)), draw.width
+    scales = draw.hold([2.0 ** draw.rng.randint(-6, -4) for _ in range(width)], "float32")
+    zeros = draw.hold([0] * width, "int8")
+    if draw.rng.random() < 0.5:
+        weights = draw.nodes.add("DequantizeLinear", _byte_weights(draw), scales, zeros, axis=1)
+        made = draw.nodes.add("MatMul", data, weights)
+    else:
+        drawn = np.reshape([draw.rng.randint(-8, 8) for _ in range(3 * width**2)], (width, -1, 3))
+        levels = draw.hold(drawn, "int8")
+        weights = draw.nodes.add("DequantizeLinear", levels, scales, zeros, axis=0)
+        made = _columns(draw, draw.nodes.add("Conv", _columns(draw, data), weights, pads=[1, 1]))
+    if draw.rng.random() < 0.5:
+        bias = draw.hold([draw.rng.randint(-9, 9) / 16 for _ in range(width)], "float32")
+        made = draw.nodes.add("Add", made, bias)
+    if draw.rng.random() < 0.5:
+        made = draw.nodes.add("Relu", made)
+    _, zero = _kind_and_zero(draw)
+    step = scalar(draw, 1 / 8)
+    levels = draw.nodes.add("QuantizeLinear", made, step, zero)
+    return draw.nodes.add("DequantizeLinear", levels, step, zero)
+
+
 def _byte_weights(draw: DrawnPoint) -> str:
     drawn = [draw.rng.randint(-8, 8) for _ in range(draw.width**2)]
     return draw.hold(np.reshape(drawn, (draw.width, draw.width)), "int8")
@@ -235,6 +261,7 @@ def all_drawings() -> Iterator[Drawing]:
         Drawing("Resize", _resize),
         Drawing("GridSample", _grid_sample, is_closed=True),
         Drawing("QuantizeLinear", _quantised_and_back),
+        Drawing("DequantizeLinear", _product_of_levels),
         Drawing("MatMulInteger", _matmul_integer),
         Drawing("ConvInteger", _conv_integer),
         Drawing("QLinearMatMul", _qlinear_matmul),

@@ -6,16 +6,15 @@ trusted: names, sizes and places of entries are checked before a byte of them is
 
 from __future__ import annotations
 
-import mmap
 import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ....runtime.files.regular_file import open_regular
-from ...errors import ModelError, ModelFileError
+from ...errors import ModelError
 from ..limits import ImportLimits
+from ..mapped_file import mapped_file
 
 ENTRIES = 1 << 18  # of an archive
 _HEADER = 30  # bytes of the local header of an entry, in front of its name
@@ -46,28 +45,7 @@ def open_archive(source: str | os.PathLike[str] | bytes, limits: ImportLimits) -
     if isinstance(source, bytes):
         return _indexed("model", memoryview(source))
     path = Path(source)
-    try:
-        with open_regular(path) as file:
-            if file is None:
-                raise ModelFileError(
-                    f"model: file '{path}' cannot be read: it is not a regular file.",
-                    code="pt2-file-kind",
-                )
-            size = os.fstat(file.fileno()).st_size
-            if not 0 < size <= limits.file_bytes:
-                raise ModelFileError(
-                    f"model: file '{path}' has {size} bytes; expected 1 to {limits.file_bytes}.",
-                    code="pt2-file-size",
-                )
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ModelFileError(
-            f"model: file '{path}' cannot be read: {reason}.", code="pt2-file"
-        ) from error
-    return _indexed(path.stem, memoryview(mapped))
+    return _indexed(path.stem, mapped_file(path, limits.file_bytes))
 
 
 class _Bytes:

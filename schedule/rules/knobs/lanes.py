@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ....tir.dtype import INT32, DType
+from ....tir.expr import Max, Min
 from ....tir.stmt import Block
 from ....tir.target.target import CpuTarget
-from ....tir.visit import loads
+from ....tir.visit import loads, stores
 from ...nest import is_reduction, targets_of
+from ..shape.windows import is_window
 
 
 def vector_lanes(block: Block, target: CpuTarget) -> int:
@@ -17,7 +19,7 @@ def vector_lanes(block: Block, target: CpuTarget) -> int:
     """
     inside = {inner for load in loads(block.body) for i in load.indices for inner in loads(i)}
     stored = {buffer.type for buffer in targets_of(block)}
-    if is_reduction(block) and any(map(_is_narrow, stored)):
+    if is_reduction(block) and any(map(_is_narrow, stored)) and not _is_extreme(block):
         return 1  # registers that sum up, and are joined, hold neither bytes nor truth values
     types = stored | {load.buffer.type for load in loads(block.body) if load not in inside}
     narrow = {kind for kind in types if _is_narrow(kind) and target.has_narrow_vectors(kind)}
@@ -25,6 +27,12 @@ def vector_lanes(block: Block, target: CpuTarget) -> int:
     wide = all(kind.is_float or (kind.is_integer and kind.bits >= 32) for kind in types)
     floats = {kind.bits for kind in types if kind.is_float}
     return min(target.lanes(kind) for kind in types) if wide and len(floats) <= 1 else 1
+
+
+def _is_extreme(block: Block) -> bool:
+    """Whether each lane of a vector keeps the largest or the smallest element of its own window."""
+    found = stores(block.body)
+    return len(found) == 1 and isinstance(found[0].value, Max | Min) and is_window(block)
 
 
 def _is_narrow(kind: DType) -> bool:

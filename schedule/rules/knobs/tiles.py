@@ -28,6 +28,7 @@ LOAD_CYCLES = 0.5
 STREAM_BYTES = 32  # that the level-2 cache gives in the time of one multiply-add
 STREAM_SHARE = 0.35  # of the time of a stream from there, and of loads,
 LOAD_SHARE = 0.33  # what arithmetic does not hide beside it; both fitted to an order of few tiles
+CONVERSION = 2  # instructions that make a vector of float32 of 16 bits
 TILE_OVERHEAD = 24  # cycles to start and end a tile: addresses, loop set-up, stores
 
 
@@ -49,13 +50,37 @@ class Tile:
         return self.outer_rows, self.rows, self.vectors
 
 
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """Which operands of a product of float32 are floats of 16 bits, converted where they are read:
+    each vector of weights, and each number of the data, which a vector of it repeats.
+    """
+
+    data: bool = False
+    weights: bool = False
+
+    def cycles(self, rows: int, vectors: int, target: CpuTarget) -> float:
+        """Cycles of the conversions of one step, which the multiply-add units do as well."""
+        count = rows * self.data + vectors * self.weights
+        return CONVERSION * count / target.fma_per_cycle
+
+
+_WIDE = Narrow()
+
+
 def step_cycles(
-    rows: int, vectors: int, target: CpuTarget, *, points: int = 1, streamed: bool = False
+    rows: int,
+    vectors: int,
+    target: CpuTarget,
+    *,
+    points: int = 1,
+    streamed: bool = False,
+    narrow: Narrow = _WIDE,
 ) -> float:
     """Cycles of one reduction step of a tile, of `points` products for each accumulator; streamed:
-    weights come from the level-2 cache.
+    weights come from the level-2 cache; narrow: which operands are converted.
     """
-    arithmetic = rows * vectors / target.fma_per_cycle
+    arithmetic = rows * vectors / target.fma_per_cycle + narrow.cycles(rows, vectors, target)
     loads = (rows + vectors) / (LOADS_PER_FMA * target.fma_per_cycle)
     if points > 1:
         return max(arithmetic + LOAD_CYCLES * (rows + vectors), loads, float(FMA_LATENCY))
@@ -95,10 +120,11 @@ def tile_cycles(
     points: int = 1,
     *,
     parts: int = 0,
+    narrow: Narrow = _WIDE,
 ) -> float:
     """Cycles for outer x inner rows and `columns` columns with `steps` reduction steps of `points`
     products each, edges counted as what they compute. parts: smaller tiles in one, where a call
-    decides the inner rows.
+    decides the inner rows. narrow: which operands are converted.
     """
     lanes = target.lanes(dtype)
     streamed = 2 * steps * tile.vectors * target.vector_bytes > target.l1_bytes
@@ -107,7 +133,9 @@ def tile_cycles(
         rows = pieces_of_call(inner, tile.rows, parts) if parts else pieces(inner, tile.rows)
         for wn, w in rows:
             for vn, v in pieces(-(-columns // lanes), tile.vectors):
-                step = step_cycles(h * w, v, target, points=points, streamed=streamed)
+                step = step_cycles(
+                    h * w, v, target, points=points, streamed=streamed, narrow=narrow
+                )
                 total += hn * wn * vn * (steps * step + TILE_OVERHEAD)
     return total
 
@@ -120,23 +148,31 @@ def candidates(
     dtype: DType,
     target: CpuTarget,
     points: int = 1,
+    narrow: Narrow = _WIDE,
 ) -> list[Tile]:
     """The tiles that fit the registers, cheapest first by the model; larger ones first among
     equals.
     """
     found = list(_fitting(outer, inner, -(-columns // target.lanes(dtype)), target))
     work = (outer, inner, columns, steps, dtype, target, points)
-    price = {tile: tile_cycles(tile, *work) for tile in found}
+    price = {tile: tile_cycles(tile, *work, narrow=narrow) for tile in found}
     return sorted(found, key=lambda tile: (price[tile], -tile.accumulators, tile.to_json()))
 
 
 @cache
 def least_cycles(
-    outer: int, inner: int, columns: int, steps: int, dtype: DType, target: CpuTarget
+    outer: int,
+    inner: int,
+    columns: int,
+    steps: int,
+    dtype: DType,
+    target: CpuTarget,
+    points: int = 1,
+    narrow: Narrow = _WIDE,
 ) -> float:
     """Cycles of the best tile, as `tile_cycles` has them."""
-    best = candidates(outer, inner, columns, steps, dtype, target)[0]
-    return tile_cycles(best, outer, inner, columns, steps, dtype, target)
+    work = (outer, inner, columns, steps, dtype, target, points)
+    return tile_cycles(candidates(*work, narrow)[0], *work, narrow=narrow)
 
 
 def _fitting(outer: int, inner: int, vectors: int, target: CpuTarget) -> Iterator[Tile]:

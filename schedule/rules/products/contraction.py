@@ -21,7 +21,7 @@ from ....tir.target.target import CpuTarget, Target
 from ...schedule import Schedule
 from ..anchored import AnchoredRule, schedule_others
 from ..knobs.knobs import choose_tile
-from ..knobs.tiles import Tile, candidates, least_cycles, tile_cycles
+from ..knobs.tiles import Narrow, Tile, candidates, least_cycles, tile_cycles
 from ..reduction import schedule_window
 from ..shape.row_groups import row_axis
 from ..shape.structure import Contraction, contraction, pointwise_output
@@ -86,8 +86,8 @@ def product_cycles(found: Contraction, target: CpuTarget) -> float:
     if is_grouped(found):
         best = group_cycles(found, target)
     else:
-        dtype = found.weight.buffer.type
-        best = least_cycles(outer, inner, found.vector.extent, found.steps, dtype, target)
+        work = (found.vector.extent, found.steps, found.total, target)
+        best = least_cycles(outer, inner, *work, narrow=_narrow(found))
     return best * batch * (1 if target.has_fma else 2)
 
 
@@ -159,7 +159,8 @@ def _choose_tile(sch: Schedule, found: Contraction, target: CpuTarget, points: i
     """
     work = (found.vector.extent, -(-found.steps // points), found.total, target, points)
     outer, inner = found.last_rows
-    tiles = candidates(outer, inner, *work)
+    narrow = _narrow(found) if points == 1 else Narrow()
+    tiles = candidates(outer, inner, *work, narrow)
     outer, inner = found.usual_rows
     is_open = bool(found.rows) and found.rows[-1].dim is not None
     parts = tile_parts(sch.func.dims) if is_open else 0
@@ -167,7 +168,9 @@ def _choose_tile(sch: Schedule, found: Contraction, target: CpuTarget, points: i
     is_streamed = len(found.rows) == 1 and streams(found, target)
 
     def price(tile: Tile) -> float:
-        cycles = sum(tile_cycles(tile, outer, count, *work, parts=parts) for count in counts)
+        cycles = sum(
+            tile_cycles(tile, outer, count, *work, parts=parts, narrow=narrow) for count in counts
+        )
         return cycles * _uneven(found, tile, target) if is_streamed else cycles
 
     tiles.sort(key=price)
@@ -175,6 +178,11 @@ def _choose_tile(sch: Schedule, found: Contraction, target: CpuTarget, points: i
         most = target.l1_bytes // SET_SPAN + 1
         tiles.sort(key=lambda tile: tile.outer_rows * tile.rows > most)
     return choose_tile(sch, found.block.name, tiles)
+
+
+def _narrow(found: Contraction) -> Narrow:
+    """Which operands are converted to the type of the sum where they are read."""
+    return Narrow(found.data.dtype != found.total, found.weight.dtype != found.total)
 
 
 def _uneven(found: Contraction, tile: Tile, target: CpuTarget) -> float:

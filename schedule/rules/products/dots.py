@@ -8,8 +8,8 @@ instruction adds to a lane; the weights are packed so that these lie together, [
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ....tir.analysis.linear import linear
@@ -19,7 +19,9 @@ from ....tir.instructions.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntr
 from ....tir.stmt import Block
 from ....tir.target.target import CpuTarget, Target
 from ....tir.visit import free_vars
-from ...nest import fixed_tensors, targets_of
+from ...cost.nest import nest_passes
+from ...cost.passes import Sweep
+from ...nest import fixed_tensors, target_of, targets_of
 from ...schedule import Schedule
 from ..reduction import schedule_window
 from ..rule import Rule
@@ -63,6 +65,16 @@ class DotsRule(Rule):
         for block in map(sch.func.block, fixed):
             if is_window(block):
                 schedule_window(sch, block, target, alone=True)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
+        """Those of its nest, at the rate that a processor has for such products of floats."""
+        cpu = CpuTarget.of(target)
+        found = nest_passes(self.schedule(func, target).func, cpu)
+        ((anchor,), _) = _anchors(func)
+        if target_of(anchor).type.is_integer:
+            return found
+        slower = cpu.fma_per_cycle / cpu.bf16_per_cycle
+        return [replace(one, cycles=one.cycles * slower) for one in found]
 
     def _unit(self, func: PrimFunc, found: Contraction) -> TensorIntrinsic | None:
         """The instruction for a contraction whose data it can read as they are and whose weights

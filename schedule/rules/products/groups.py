@@ -49,7 +49,7 @@ def choose_panel(sch: Schedule, found: Contraction, target: CpuTarget) -> Panel:
 def group_cycles(found: Contraction, target: CpuTarget) -> float:
     """Cycles of the best panels over all groups and the last two row axes."""
     outer, inner = found.last_rows
-    best, lanes = _panels_of(found, target)[0], target.lanes(found.weight.buffer.type)
+    best, lanes = _panels_of(found, target)[0], target.lanes(found.total)
     return _cycles(best, found.vector.extent, outer, inner, found.steps, lanes, target)
 
 
@@ -60,7 +60,7 @@ def has_short_end(width: int, lanes: int) -> bool:
 
 def _panels_of(found: Contraction, target: CpuTarget) -> tuple[Panel, ...]:
     outer, inner = found.last_rows
-    return _panels(found.group, outer, inner, found.steps, found.weight.buffer.type, target)
+    return _panels(found.group, outer, inner, found.steps, found.total, target)
 
 
 @cache

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....tir.expr import Var
 from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
@@ -23,6 +23,7 @@ from .prefetching import (
     LEAST_STEPS,
     PREFETCH_STEPS,
     Rows,
+    chunks,
     fetch_results,
     fetch_rows,
     fetch_weights,
@@ -31,6 +32,7 @@ from .prefetching import (
 )
 from .sum_blocks import PART, Sum, cut_sum
 
+STREAM_BYTES = 4096  # of weights that are asked for while as many are used; measured
 ROW_BLOCK = 64  # rows that a panel of weights serves at least, before the next panel comes
 
 
@@ -123,19 +125,24 @@ def nest_product(
     rows_first = not (order.panels_first or order.around or order.place)
     far = rows_first and _comes_from_far(sch, name, streamed, target)
     cut = _cut_steps(sch, product, loops, order, streamed if far else None)
+    ahead = _steps_ahead(sch, product, order, cut, target)
+    if ahead:
+        cut = replace(cut, inside=(*cut.inside[:-1], *chunks(sch, cut.inside[-1], ahead)))
     blocked = () if cut.block is None else (cut.block,)
     outer = [*order.outer, order.panel, *blocked, *order.inner]
     around = [*order.around, *outer]
     ordered = finish_tile(sch, name, loops, around, cut.inside, target, parts=cut.parts)
     choose_copies(sch, name, cut.inside[-1])
-    chunks = [loop for loop in cut.inside[:-1] if sch.extent(loop) > 1]
-    if order.panels_first:
-        _fetch_panels(sch, product, order, cut, chunks)
-        if cut.parts is None and chunks and streams(found, target):
-            fetch_results(sch, streamed, outer[-1], chunks)
+    pieces = [loop for loop in cut.inside[:-1] if sch.extent(loop) > 1]
+    if ahead and product.packed is not None:
+        fetch_weights(sch, product.packed, cut.inside[-2], cut.inside[-1:], STREAM_BYTES)
+    elif order.panels_first:
+        _fetch_panels(sch, product, order, cut, pieces)
+        if cut.parts is None and pieces and streams(found, target):
+            fetch_results(sch, streamed, outer[-1], pieces)
     elif far:
         level = 1 if len(product.order) == 1 else 2
-        fetch_rows(sch, streamed, order.rows, [*outer, *chunks], target, level)
+        fetch_rows(sch, streamed, order.rows, [*outer, *pieces], target, level)
     panel = order.panel if cut.block is None else cut.block
     return ProductLoops(ordered, cut.parts, order.place, panel)
 
@@ -178,6 +185,23 @@ def _cut_steps(
         least = 2 * every
     part = product.part and product.part // product.points
     return cut_sum(sch, product.name, loops.reduced, part, order.row_tiles, every, least)
+
+
+def _steps_ahead(
+    sch: Schedule, product: TiledProduct, order: _Order, cut: Sum, target: CpuTarget
+) -> int:
+    """The steps in a piece of the sum whose weights are asked for while the piece before it is
+    summed; 0 where none are.
+
+    For floats of 16 bits that stream from memory past one tile of rows: half the bytes leave the
+    processor half the time to fetch ahead by itself.
+    """
+    found = product.contraction
+    narrow = found.total.is_float and found.weight.dtype.bits < found.total.bits
+    if product.packed is None or not narrow or order.row_tiles > 1 or not streams(found, target):
+        return 0
+    steps = STREAM_BYTES // product.step_bytes
+    return steps if 1 < steps <= sch.extent(cut.inside[-1]) // 2 else 0
 
 
 def _fetch_panels(

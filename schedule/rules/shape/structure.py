@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....tir.analysis.linear import linear
 from ....tir.buffer import Load
 from ....tir.conditions import conjuncts, dims_below
-from ....tir.dtype import DType
+from ....tir.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from ....tir.expr import TRUE, Add, Cast, Const, Expr, FloorDiv, FloorMod, Mul, Var
 from ....tir.func import PrimFunc
 from ....tir.stmt import Block, IterKind, IterVar, Store
@@ -16,6 +16,8 @@ from ....tir.visit import free_vars, stores, walk
 from ...legality.inline_growth import outgrown
 from ...nest import is_reduction, readers, reads, target_of, targets_of
 from ...schedule import Schedule
+
+_HALVES = (FLOAT16, BFLOAT16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +156,26 @@ def widened_product(block: Block) -> tuple[Load, Load] | None:
     return (found[0], found[1]) if len(found) == 2 else None
 
 
+def _product_of_floats(block: Block) -> tuple[Load, Load] | None:
+    """The two operands of a sum of products, each of the type of the sum or of floats of 16 bits."""
+    total = target_of(block).type
+    found = [
+        factor.value
+        if isinstance(factor, Cast) and total == FLOAT32 and factor.value.dtype in _HALVES
+        else factor
+        for factor in factors_of(block) or ()
+    ]
+    loads = [value for value in found if isinstance(value, Load)]
+    return (loads[0], loads[1]) if len(loads) == 2 else None
+
+
 def contraction(block: Block, *, widened: bool = False) -> Contraction | None:
     """The block as a Contraction; None when it is something else.
 
-    widened: of operands that are converted to the type of the sum, and of no others.
+    widened: of operands that are converted to the type of the sum, and of no others; else of such
+    as are of its type, or floats of 16 bits, which a sum of float32 converts where it reads them.
     """
-    product = widened_product if widened else product_of
+    product = widened_product if widened else _product_of_floats
     operands = product(block) if is_reduction(block) else None
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     if operands is None or not spatial or not is_plain_store(block, spatial):

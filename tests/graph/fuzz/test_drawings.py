@@ -32,7 +32,6 @@ NOT_DRAWN = {
     "CumProd",
     "DFT",
     "DeformConv",
-    "DequantizeLinear",
     "DynamicQuantizeLinear",
     "EyeLike",
     "HammingWindow",

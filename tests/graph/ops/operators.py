@@ -17,6 +17,7 @@ from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunSt
 from tilewright.graph.ops.folding import Col2Im
 from tilewright.graph.ops.functions import Cast, Tanh
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
+from tilewright.graph.ops.half_products import HalfConv, HalfMatMul
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
 from tilewright.graph.ops.linear_algebra.determinant import Det
 from tilewright.graph.ops.linear_algebra.elimination import EliminationStep
@@ -213,6 +214,8 @@ def _others() -> tuple[Sample, ...]:
         (MatMul(), (x, numbers(4, 3))),
         *((BlockMatMul(bits, 16), (numbers(2, 19), *blocks)) for bits, blocks in BLOCKS),
         (IntegerMatMul(), (numbers(2, 3, dtype="uint8"), numbers(3, 4, dtype="int8"))),
+        (HalfMatMul(), (numbers(2, 3), numbers(3, 4).astype("float16"))),
+        (HalfConv(), (image, numbers(3, 4, 3, 3).astype("float16"))),
         (LstmCell(Sigmoid(), Tanh(), Tanh()), tuple(numbers(6, 5) / 9 for _ in range(5))),
         (
             LstmCell(Elu(), Tanh(), Softsign(), 0.5, True, True),

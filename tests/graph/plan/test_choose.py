@@ -13,8 +13,10 @@ import pytest
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
-from tilewright.graph.ops.arithmetic import Add
+from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.functions import Cast, Round
+from tilewright.graph.ops.matmul import IntegerMatMul
 from tilewright.graph.ops.movement import Concat
 from tilewright.graph.options import OptionError
 from tilewright.graph.plan.choose import GroupDecision, choose
@@ -23,7 +25,7 @@ from tilewright.graph.plan.plan import Planned, closer, plan_model, rounding_mor
 from tilewright.graph.plan.pricing import Price, Pricer
 from tilewright.graph.plan.tasks import tasks
 from tilewright.graph.reference.reference import evaluate
-from tilewright.graph.types import TensorType
+from tilewright.graph.types import TensorType, owned
 from tilewright.schedule.estimate import estimate
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
@@ -108,6 +110,22 @@ def test_every_split_and_every_algorithm_is_priced() -> None:
         "Conv+Add | Relu",
         "Conv | Add+Relu",
     ]
+
+
+def test_of_splits_that_store_wider_elements_than_the_group_the_longest_alone_is_priced() -> None:
+    builder = GraphBuilder("net")
+    x = builder.input("x", TensorType("uint8", (64, 32)))
+    w = builder.constant("w", owned(np.ones((32, 16), np.int8)))
+    sums = builder.add(IntegerMatMul(), x, w)
+    factor = builder.constant("factor", owned(np.linspace(0.01, 0.02, 16, dtype=np.float32)))
+    real = builder.add(Mul(), builder.add(Cast("float32"), sums), factor)
+    builder.add(Cast("uint8"), builder.add(Round(), real), output="y")
+    found = decide(builder.finish(("y",)))
+    assert [one.title for one in found.alternatives] == [
+        "IntegerMatMul+Cast+Mul+Round+Cast",
+        "IntegerMatMul+Cast+Mul+Round | Cast",
+    ]
+    assert found.chosen is found.alternatives[0]
 
 
 def test_without_measurements_the_estimate_fuses_everything() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.ao.quantization.fx._decomposed  # it declares quantized_decomposed
 from calls.given import Calls, numbers, whole
 from torch import Tensor, nn
 
@@ -24,6 +25,8 @@ HERE = Path(__file__).parent
 FAMILIES = tuple(
     path.stem for path in sorted(HERE.glob("calls/*.py")) if path.stem not in ("__init__", "given")
 )
+
+SPACES = ("prims", "quantized_decomposed")
 
 
 class _Family(nn.Module):
@@ -164,8 +167,8 @@ def write_schemas() -> None:
 
     lines = []
     for name in sorted(RULES):
-        space = "prims" if name.startswith("prims.") else "aten"
-        base, _, overload = name.removeprefix("prims.").partition(".")
+        space = next((one for one in SPACES if name.startswith(f"{one}.")), "aten")
+        base, _, overload = name.removeprefix(f"{space}.").partition(".")
         if base not in ("_operator", "math", "torch"):
             operators = getattr(getattr(torch.ops, space), base)
             lines.append(str(getattr(operators, overload or "default")._schema))

@@ -96,7 +96,7 @@ def _schema(text: str) -> tuple[str, dict[str, str | None], bool]:
     """The rule's name, the parameters with the texts of their defaults, and whether the result may
     share elements with one.
     """
-    named = text.replace("prims::", "aten::prims.")
+    named = re.sub(r"^(prims|quantized_decomposed)::", r"aten::\1.", text)
     match = re.fullmatch(r"aten::([^(]+)\((.*)\) -> (.*)", named)
     assert match is not None, text
     parameters = dict[str, str | None]()

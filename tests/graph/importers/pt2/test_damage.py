@@ -23,6 +23,8 @@ from tilewright.graph.importers.pt2 import archive
 from tilewright.graph.importers.pt2.importer import import_pt2
 from tilewright.graph.reference.reference import evaluate
 
+from ..mutated_bytes import mutated
+
 Golden = Callable[[str, str], None]
 SMALL = Path(__file__).parents[1] / "aten" / "models" / "small.pt2"
 MODEL, WEIGHTS = "models/model.json", "data/weights/model_weights_config.json"
@@ -245,24 +247,6 @@ def test_no_pickle_is_opened(tmp_path: Path) -> None:
     assert canary.exists()  # it would have been seen
 
 
-def _mutated(data: bytes, rng: random.Random) -> bytes:
-    """Bytes overwritten, cut out or doubled."""
-    made = bytearray(data)
-    for _ in range(rng.randint(1, 6)):
-        start = rng.randrange(len(made))
-        end = min(len(made), start + rng.choice((1, 1, 1, 4, 64)))
-        match rng.randrange(4):
-            case 0:
-                made[start:end] = rng.randbytes(end - start)
-            case 1:
-                made[start] ^= 1 << rng.randrange(8)
-            case 2:
-                del made[start:end]
-            case _:
-                made[start:start] = made[start:end]
-    return bytes(made)
-
-
 def _mutated_json(rng: random.Random) -> bytes:
     """The program with one value changed."""
     entries = _entries()
@@ -296,5 +280,5 @@ def _outcome(data: bytes) -> str:
 def test_500_mutated_archives(part: int) -> None:
     rng = random.Random(part)
     data = SMALL.read_bytes()
-    outcomes = {_outcome(_mutated(data, rng) if n % 2 else _mutated_json(rng)) for n in range(50)}
+    outcomes = {_outcome(mutated(data, rng) if n % 2 else _mutated_json(rng)) for n in range(50)}
     assert len(outcomes) > 3  # refusals differ

@@ -14,7 +14,7 @@ _PAUSE, _LONGEST = 0.2, 5.0  # seconds; consecutive pauses double
 
 
 @dataclass
-class Calibration:
+class DriftMonitor:
     """Detects drift of the machine, and decides how long to wait.
 
     A reading is the rate of the multiply-add probe. Waiting and measuring again take at most two

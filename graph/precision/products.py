@@ -1,0 +1,85 @@
+"""The products of a model: along which axes they sum, and what identifies a model by them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ir.ir import Graph, GraphNode
+from ..ops.convolution import Conv
+from ..ops.matmul import Gemm, MatMul
+from ..ops.window import channel_axis
+from ..types import Constant, array_of, type_of
+
+
+@dataclass(frozen=True, slots=True)
+class ProductChannels:
+    """A product of floats. reads: the operands that are no constants, each with the axis that the
+    product sums over.
+    """
+
+    node: GraphNode
+    reads: tuple[tuple[str, int], ...]
+
+
+def product_channels(graph: Graph) -> Iterator[ProductChannels]:
+    """The products of float32 of a graph, in order; those within branches and loops are none."""
+    for node in graph.nodes:
+        if isinstance(node.op, Conv | MatMul | Gemm) and _is_of_floats(graph, node):
+            axes = zip(node.inputs, _summed_axes(graph, node), strict=False)
+            reads = tuple((name, axis) for name, axis in axes if name not in graph.constants)
+            yield ProductChannels(node, reads)
+
+
+def channel_axes(graph: Graph) -> dict[str, int]:
+    """The axis of each operand of products that they sum over. Without operands of which products
+    sum over different axes, and where a run decides how many channels there are.
+    """
+    read: dict[str, set[int]] = {}
+    for product in product_channels(graph):
+        for name, axis in product.reads:
+            read.setdefault(name, set()).add(axis)
+    types = graph.types
+    agreed = {name: axes.pop() for name, axes in read.items() if len(axes) == 1}
+    return {name: axis for name, axis in agreed.items() if isinstance(types[name].shape[axis], int)}
+
+
+def products_digest(prepared: Graph) -> str:
+    """What identifies a model, whatever its file is called and whichever sizes it was given: its
+    products in order, the names of what they read and make, and the bits of their weights.
+    """
+    digest = hashlib.sha256()
+    for product in product_channels(prepared):
+        node = product.node
+        digest.update(repr((node.op.title, node.inputs, node.outputs)).encode())
+        for name in node.inputs:
+            if name in prepared.constants:
+                digest.update(_bits(prepared.constants[name]))
+    return digest.hexdigest()
+
+
+def _bits(constant: Constant) -> bytes:
+    """The type and the bits of a constant; those of a splat once."""
+    array = array_of(constant)
+    one = array[(slice(1),) * array.ndim] if 0 in array.strides else array
+    return str(type_of(constant)).encode() + np.ascontiguousarray(one).tobytes()
+
+
+def _is_of_floats(graph: Graph, node: GraphNode) -> bool:
+    return graph.types[node.outputs[0]].dtype == "float32"
+
+
+def _summed_axes(graph: Graph, node: GraphNode) -> tuple[int, int]:
+    """The axis of each of both operands that the product sums over."""
+    ranks = [graph.types[name].rank for name in node.inputs[:2]]
+    match node.op:
+        case Conv() as conv:
+            # weights [O, C, kernel...] or [kernel..., C, O]
+            inner = 1 if conv.layout == "NCHW" else ranks[1] - 2
+            return channel_axis(conv.data_layout, ranks[0]), inner
+        case Gemm() as gemm:
+            return int(not gemm.trans_a), int(gemm.trans_b)
+    return ranks[0] - 1, ranks[1] - 2

@@ -1,0 +1,264 @@
+"""Engines of models of floats whose products multiply bytes: values, budgets, what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import tilewright as tw
+from tilewright.graph.given_model import imported_graph
+from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.precision.channel_factors import rescaled
+from tilewright.graph.precision.layers import find_layers
+from tilewright.graph.precision.level_form import with_levels
+from tilewright.graph.precision.prepared import prepared_graph
+from tilewright.graph.reference.reference import evaluate
+from tilewright.graph.types import Array, array_of
+from tilewright.runtime.machine.host import host_target
+from tilewright.tir.errors import TilewrightError
+
+from .digits_fixture import Images, images, network, uneven_twin
+from .test_level_form import Net, normal
+
+TARGET = host_target()
+multiplies_bytes = pytest.mark.skipif(
+    not (TARGET.isa == "avx2" or "vnni" in TARGET.features),
+    reason="this CPU multiplies floats faster than bytes",
+)
+pytestmark = [pytest.mark.needs_cc]
+SHAPES = {"x": (100, 1, 8, 8)}
+ITEMS = [normal(32, 24) for _ in range(4)]
+
+
+@cache
+def uneven() -> Graph:
+    """Three products, of which the second reads channels of very different ranges."""
+    net = Net(32, 24)
+    first = net.add(Relu(), net.linear(net.x, 24, "first"), output="relu1")
+    second = net.add(Relu(), net.linear(first, 24, "second"), output="relu2")
+    graph = net.finish((net.linear(second, 6, "y"),))
+    factors = np.geomspace(1e-3, 1, 24).astype(np.float32)
+    return rescaled(graph, {"relu1": factors})
+
+
+@pytest.fixture(scope="module")
+def known() -> tw.Calibration:
+    return tw.calibrate(uneven(), ITEMS)
+
+
+def told(engine: tw.Engine, what: str = "precision") -> list[str]:
+    notes = engine.parts.report.notes
+    return [note.removeprefix(f"{what}: ") for note in notes if note.startswith(f"{what}: ")]
+
+
+def of_levels(model: onnx.ModelProto, known: tw.Calibration) -> Graph:
+    """The model that an engine of bytes computes."""
+    prepared = prepared_graph(imported_graph(model, SHAPES, None))
+    known.check_fits(prepared)
+    graph = rescaled(prepared, known.factors)
+    return with_levels(graph, find_layers(graph)[0], known.ranges, known.channel_means)
+
+
+def scores(graph: Graph, unseen: Images) -> Array:
+    parts = [evaluate(graph, {"x": unseen.x[at : at + 100]})["y"] for at in range(0, 700, 100)]
+    return np.concatenate(parts)
+
+
+def error(found: Array, exact: Array) -> float:
+    wide = exact.astype(np.float64)
+    return float(np.sum((found - wide) ** 2) / np.sum(wide**2))
+
+
+@multiplies_bytes
+def test_the_digits_as_bytes(tmp_path: Path) -> None:
+    model, (seen, unseen) = network(), images()
+    data = [seen.x[at : at + 100] for at in range(0, 1000, 100)]
+    calibration = tw.calibrate(model, data, shapes=SHAPES)
+    engine = tw.compile(
+        model, shapes=SHAPES, precision="int8", calibration=calibration, cache=False
+    )
+    assert engine.verify()
+    graph = of_levels(model, calibration)
+    x = {"x": unseen.x[:100]}
+    found, expected = engine.run(x)["y"], evaluate(graph, x)["y"]
+    # a level that is rounded the other way moves what is behind it by a level
+    assert np.abs(found - expected).max() <= 2e-2 * np.abs(expected).max()
+    lines = told(engine)
+    assert lines[0] == f"6 of 10 products multiply bytes; {calibration.title}"
+    assert "'conv2': bytes" in lines
+    assert "'conv3': float32: its channels are in 24 groups" in lines
+    again = tw.load(engine.save(tmp_path / "digits.twe"))
+    assert np.array_equal(again.run(x)["y"], found)
+    assert told(again) == lines
+
+    twin = uneven_twin(model)
+    first = Images(unseen.x[:700], unseen.labels[:700])
+    exact = scores(imported_graph(model, SHAPES, None), unseen)
+    even = scores(graph, unseen)
+    assert first.accuracy(even) >= first.accuracy(exact) - 0.005
+    plain = scores(of_levels(twin, tw.calibrate(twin, data, shapes=SHAPES)), unseen)
+    evened = tw.calibrate(twin, data, shapes=SHAPES, equalise=True)
+    mended = scores(of_levels(twin, evened), unseen)
+    assert first.accuracy(mended) >= first.accuracy(exact) - 0.005
+    assert error(mended, exact) < 5e-4
+    assert error(plain, exact) > 100 * error(mended, exact)
+
+
+@multiplies_bytes
+def test_a_budget_is_kept_and_each_layer_says_what_became_of_it(known: tw.Calibration) -> None:
+    engine = tw.compile(
+        uneven(),
+        precision="int8",
+        calibration=known,
+        accuracy=tw.Accuracy("error", 0.002, ITEMS),
+        verify="kernels",
+    )
+    errors = [error(engine(x), evaluate(uneven(), {"x": x})["y"]) for x in ITEMS]
+    assert np.mean(errors) <= 0.002
+    assert told(engine, "accuracy")[0].startswith("error of all: ")
+    lines = {line.partition(":")[0]: line for line in told(engine)[1:]}
+    assert "float32: given up for the budget: alone it changes the outputs" in lines["'second'"]
+    for name in ("'first'", "'y'"):
+        assert ": bytes: error " in lines[name] or "as bytes it is not faster" in lines[name]
+
+
+@multiplies_bytes
+def test_smoothing_brings_a_product_back_within_the_budget() -> None:
+    smooth = tw.calibrate(uneven(), ITEMS, smooth=0.5)
+    plain = tw.calibrate(uneven(), ITEMS)
+    errors = []
+    for calibration in (plain, smooth):
+        graph = rescaled(prepared_graph(uneven()), calibration.factors)
+        levels = with_levels(graph, find_layers(graph)[0], calibration.ranges)
+        found = [
+            error(evaluate(levels, {"x": x})["y"], evaluate(uneven(), {"x": x})["y"]) for x in ITEMS
+        ]
+        errors.append(np.mean(found))
+    assert errors[1] < errors[0] / 20
+
+
+@multiplies_bytes
+def test_where_nothing_keeps_the_budget_the_engine_computes_in_floats_and_says_so(
+    known: tw.Calibration, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = tw.compile(
+        uneven(),
+        precision="int8",
+        calibration=known,
+        accuracy=tw.Accuracy("error", 1e-9, ITEMS),
+        verify="off",
+    )
+    expected = (
+        "no product may multiply bytes within a drop of 1e-09: the engine computes in float32"
+    )
+    assert told(engine, "accuracy")[-1] == expected
+    assert expected in caplog.text
+    assert told(engine)[0].startswith("0 of 3 products multiply bytes")
+    exact = evaluate(uneven(), {"x": ITEMS[0]})["y"]
+    assert np.abs(engine(ITEMS[0]) - exact).max() <= 1e-5 * np.abs(exact).max()
+
+
+@multiplies_bytes
+def test_layers_are_chosen_by_name(known: tw.Calibration) -> None:
+    def compiled(names: Mapping[str, str]) -> tw.Engine:
+        return tw.compile(uneven(), precision=names, calibration=known, verify="off")
+
+    lines = told(compiled({"y": "int8"}))
+    assert lines[0].startswith("1 of 3 products multiply bytes")
+    assert "'first': float32: not asked for" in lines
+    with pytest.raises(TilewrightError) as caught:
+        compiled({"third": "int8"})
+    assert str(caught.value) == (
+        "BytesError: compile: precision names 'third' for int8: the model has no such product; "
+        "known are 'first', 'second', 'y'. [bytes-name]"
+    )
+
+
+def refused(graph: Graph, **options: object) -> str:
+    with pytest.raises(TilewrightError) as caught:
+        tw.compile(graph, **options)  # type: ignore[call-overload]
+    return str(caught.value)
+
+
+def test_options_that_contradict_each_other_are_refused(known: tw.Calibration) -> None:
+    graph = uneven()
+    assert refused(graph, precision="int8") == (
+        "OptionError: compile: option precision='int8' needs the ranges of the values that become "
+        "bytes; expected calibration=... [compile-calibration]\n"
+        "  Hint: tw.calibrate(model, data) finds them on data like those of later runs."
+    )
+    assert refused(graph, calibration=known) == (
+        "OptionError: compile: option calibration is of no use with precision='float32'; expected "
+        "precision='int8'. [compile-no-bytes]"
+    )
+    assert refused(graph, precision="int8", calibration={}) == (
+        "OptionError: compile: option calibration is of type dict; expected Calibration. "
+        "[compile-calibration-type]\n"
+        "  Hint: tw.calibrate(model, data) makes a Calibration."
+    )
+    assert refused(graph, precision="int8", calibration=known, accuracy=0.01) == (
+        "OptionError: compile: option accuracy is of type float; expected Accuracy. "
+        "[compile-calibration-type]\n"
+        "  Hint: tw.Accuracy(metric, max_drop=0.01, data=held) is one."
+    )
+
+
+def test_targets_that_cannot_do_it_are_refused(known: tw.Calibration) -> None:
+    assert refused(uneven(), precision="int8", calibration=known, target="c:neon") == (
+        "BytesError: compile: precision='int8' for the target 'c:neon', whose products of bytes "
+        "are slower than those of floats; expected avx512+vnni or avx2. [bytes-target]\n"
+        "  Hint: leave out precision: the engine computes in float32."
+    )
+
+
+def test_an_accuracy_needs_a_target_that_runs_here(
+    known: tw.Calibration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "tilewright.driver.backends.c.why_not_run", lambda target: "this CPU has no such thing"
+    )
+    accuracy = tw.Accuracy("error", 0.01, ITEMS)
+    found = refused(
+        uneven(), precision="int8", calibration=known, accuracy=accuracy, target="c:avx2"
+    )
+    assert found == (
+        "AccuracyError: compile: an accuracy is measured here, and this CPU has no such thing; "
+        "expected a target that this machine runs. [accuracy-target]\n"
+        "  Hint: without accuracy=... all products that can multiply bytes do."
+    )
+
+
+def test_a_calibration_with_factors_is_another_one() -> None:
+    graph = uneven()
+    evened = tw.calibrate(graph, ITEMS, equalise=True)
+    assert evened.key != replace(evened, factors={}).key
+    assert evened.key != replace(evened, channel_means={}).key
+    assert evened.key == tw.calibrate(graph, ITEMS, equalise=True).key
+    # ranges are those of what the factors divided
+    inner = replace(rescaled(prepared_graph(graph), evened.factors), outputs=("relu1",))
+    found = np.concatenate([evaluate(inner, {"x": x})["relu1"] for x in ITEMS])
+    assert evened.ranges["relu1"][1] == pytest.approx(float(found.max()), rel=1e-5)
+    weights = np.abs(np.asarray(array_of(graph.constants["second.w.scaled"])))
+    assert set(evened.factors) == {"relu1", "relu2"}
+    assert weights.shape == (24, 24)
+
+
+def test_factors_are_refused_where_they_cannot_be_found() -> None:
+    with pytest.raises(TilewrightError) as caught:
+        tw.calibrate(uneven(), iter(ITEMS), smooth=0.5)
+    assert str(caught.value) == (
+        "OptionError: calibrate: option smooth=0.5 reads the data twice, and they are a "
+        "list_iterator, which is read once. [calibrate-smooth-data]\n"
+        "  Hint: a list, a folder, or a function that makes an iterator can be read again."
+    )
+    with pytest.raises(TilewrightError, match=r"option smooth=2 has no meaning; expected None, or"):
+        tw.calibrate(uneven(), ITEMS, smooth=2)
+    with pytest.raises(TilewrightError, match=r"option equalise=1 has no meaning; expected True"):
+        tw.calibrate(uneven(), ITEMS, equalise=1)  # type: ignore[arg-type]
