@@ -110,7 +110,11 @@ def _bound(artifact: ModelArtifact, constants: Mapping[str, Array]) -> Constants
 
 def _report(built: ProgramTexts, clock: Clock, options: ProgramOptions, whole: str) -> EngineReport:
     laps, notes = (*options.seconds, *clock.laps), (*options.notes, *built.notes)
-    return EngineReport(built.kernels, notes, laps, options.tolerance, whole)
+    return EngineReport(
+        *(built.kernels, notes, laps, options.tolerance, whole),
+        precision=options.precision,
+        allow=options.allow,
+    )
 
 
 def _kept_bytes(*models: StoredModel | None) -> int:

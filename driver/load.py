@@ -100,6 +100,8 @@ def _rebuild(
         threads=threads,
         max_contexts=max_contexts,
         tolerance=parts.report.tolerance,
+        allow=parts.report.allow,
+        precision=parts.report.precision,
         oracle=oracle if parts.reference is None else parts.reference.model(),
     )
     model = parts.plain.model()

@@ -91,10 +91,11 @@ def lower_program(
 ) -> LoweredProgram:
     """Lower every distinct function in the best way that passes our checks.
 
-    allow: the tensor intrinsics with a liberty that a rule may use. divisible: names of functions that are to be taken apart where their rule is refused. known:
-    kernels by workload key, to which those that are made are added. ways: what is left of the ways
-    to lower a function, by workload key, to which is added in the same way. made: is called with
-    each kernel of the result as soon as it is there, in order.
+    allow: the tensor intrinsics with a liberty that a rule may use. divisible: names of functions
+    that are to be taken apart where their rule is refused. known: kernels by workload key, to which
+    those that are made are added. ways: what is left of the ways to lower a function, by workload
+    key, to which is added in the same way. made: is called with each kernel of the result as soon
+    as it is there, in order.
     Raises: ProgramRefusedError for one of `divisible`; DefinitionError; ScheduleError, TargetError,
     InternalError for a function that no way is left for.
     """

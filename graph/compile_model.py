@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..driver.backends.table import backend_of
 from ..driver.build_program import build_program
 from ..driver.check.clock import Clock
@@ -31,6 +33,7 @@ from .plan.explain import explain
 from .plan.plan import Planned, apart, closer, divisible, plan_model, rounding_more
 from .plan.reference_program import reference_model
 from .precision.byte_engine import ByteRequest, byte_engine
+from .reference.compare import relative_rms
 from .reference.oracle import ModelOracle, model_oracle
 from .reference.reference import evaluate
 
@@ -134,18 +137,25 @@ def _compiled(
         seconds=(*clock.laps, *planned.seconds),
         tolerance=options.tolerance,
         allow=planned.allow,
+        precision=tuple(one.told for one in planned.products if one.form != "float32"),
     )
     job = _Job(planned, target, source, how)
     made = _build(job)
     if isinstance(source, ReasonedSource):
         _warn_untuned(made, target, source)
-    if options.verify != "all" or not rounding_more(made.planned):
+    if options.verify != "all" or not (rounding_more(made.planned) or planned.is_rounded):
         return made.engine
-    without = _not_measured(job, made.engine)
-    if without is not None:
-        return _noted(job, made.engine, f"tolerance {options.tolerance:g}: not measured: {without}")
     tell("measure")
-    return _within_tolerance(job, made)
+    without = _not_measured(job, made.engine)
+    if rounding_more(made.planned) and without is None:
+        made = _Made(_within_tolerance(job, made), made.planned)
+    elif rounding_more(made.planned):
+        note = f"tolerance {options.tolerance:g}: not measured: {without}"
+        made = _Made(_noted(job, made.engine, note), made.planned)
+    if not planned.is_rounded:
+        return made.engine
+    found = _beside_floats(job, made.engine) if without is None else f"not measured: {without}"
+    return _noted(job, made.engine, f"precision: {found}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +211,20 @@ def _measured(job: _Job, engine: Engine) -> Report:
     expected = evaluate(job.planned.imported, given)
     accepted = job.options.tolerance
     return compare_outputs(engine.name, engine.run(given), expected, tolerance=accepted)
+
+
+def _beside_floats(job: _Job, engine: Engine) -> str:
+    """How far outputs are from those of the model without rounded operands, in float64."""
+    given = engine.random_inputs()
+    got, wanted = engine.run(given), evaluate(job.planned.imported, given)
+    shares = [
+        f"'{name}' is off by {relative_rms(got[name], array):.2g}"
+        for name, array in wanted.items()
+        if np.issubdtype(array.dtype, np.floating)
+    ]
+    return (
+        f"beside the model in float64, {', '.join(shares)} of its root mean square, on random data"
+    )
 
 
 def _not_measured(job: _Job, engine: Engine) -> str | None:

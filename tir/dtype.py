@@ -76,8 +76,15 @@ class DType:
 
     @property
     def is_storage(self) -> bool:
-        """Whether the lanes are loaded, stored and converted, but never computed with."""
+        """Whether the lanes are loaded, stored and converted, but never computed with as they are
+        (`is_half` in float32, others not at all).
+        """
         return self.bits < 8 or (self.kind in _FLOATS and self.bits < 32)
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it is a float of 16 bits, which definitions compute in float32."""
+        return self.bits == 16 and self.lanes == 1 and self.kind in _FLOATS
 
     @property
     def scalar(self) -> DType:

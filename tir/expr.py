@@ -28,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self, cast
 
-from .dtype import BOOL, INT64, DType, TypeKind
+from .dtype import BOOL, FLOAT32, INT64, DType, TypeKind
 from .dtype import dtype as as_dtype
 from .intrinsics import ABS, POW, Intrinsic
 from .node import Leaf, Node
@@ -52,13 +52,15 @@ _Operator = Callable[["Expr", "Expr | Number"], "Expr"]
 
 
 def _both_ways(build: Callable[[Expr, Expr], Expr]) -> tuple[_Operator, _Operator]:
-    """The operator and its reflection; Python numbers take the type of the expression."""
+    """The operator and its reflection; Python numbers take the type that is computed in."""
 
     def forward(self: Expr, other: Expr | Number) -> Expr:
-        return build(self, convert(other, self))
+        own = computed(self)
+        return build(own, computed(convert(other, own)))
 
     def reflected(self: Expr, other: Expr | Number) -> Expr:
-        return build(convert(other, self), self)
+        own = computed(self)
+        return build(computed(convert(other, own)), own)
 
     return forward, reflected
 
@@ -100,20 +102,18 @@ class Expr(Node):
     __le__, __ge__ = _both_ways(lambda a, b: compare(LE, a, b))
 
     def __neg__(self) -> Expr:
-        return (
-            sub(const(0, self.dtype), self)
-            if self.dtype.is_integer
-            else mul(self, const(-1.0, self.dtype))
-        )
+        own = computed(self)
+        kind = own.dtype
+        return sub(const(0, kind), own) if kind.is_integer else mul(own, const(-1.0, kind))
 
     def __invert__(self) -> Expr:
         return Not(self) if self.dtype.is_bool else bitwise("^", self, const(-1, self.dtype))
 
     def __abs__(self) -> Expr:
-        return magnitude(self)
+        return magnitude(computed(self))
 
     def __array_ufunc__(self, ufunc: object, method: str, *args: Expr, **options: object) -> object:
-        return apply_ufunc(ufunc, method, args, options, lambda f, x: Call(f, (x,)))
+        return apply_ufunc(ufunc, method, args, options, lambda f, x: Call(f, (computed(x),)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -364,6 +364,11 @@ def convert(value: Expr | Number, like: Expr) -> Expr:
         return value
     check_number(value, like.dtype)
     return const(value, like.dtype)
+
+
+def computed(value: Expr) -> Expr:
+    """`value` as it is computed with: floats of 16 bits as float32."""
+    return Cast(value, FLOAT32) if value.dtype.is_half else value
 
 
 def is_const(expr: Expr, value: Number) -> bool:

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from . import intrinsics
-from .dtype import DType
+from .dtype import FLOAT32, DType
 from .errors import IRTypeError
 from .intrinsics import Intrinsic
 from .operand_checks import check_function
@@ -112,7 +112,8 @@ def apply_ufunc(
         )
         return _OPERATORS[name](*plain)
     if is_plain and name in _INTRINSICS:
-        check_function(_INTRINSICS[name].name, operands[0].dtype)
+        kind = operands[0].dtype
+        check_function(_INTRINSICS[name].name, FLOAT32 if kind.is_half else kind)
         return call(_INTRINSICS[name], operands[0])
     ours = _NAMES.get(name)
     operands_text = ", ".join("abc"[: len(operands)])

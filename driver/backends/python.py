@@ -55,7 +55,13 @@ class PythonBackend:
         from ..build_parts import parts_of, plain_model
 
         options, code = job.options, InterpretedModelCode.of(job.program, job.target)
-        report = EngineReport((), options.notes, tolerance=options.tolerance)
+        report = EngineReport(
+            (),
+            options.notes,
+            tolerance=options.tolerance,
+            precision=options.precision,
+            allow=options.allow,
+        )
         return parts_of(code, (), report, plain_model(job.program, job.constants), options)
 
     def read_code(self, data: Reader, sections: Sections, compiler: str) -> InterpretedModelCode:

@@ -188,7 +188,10 @@ class EngineChecker:
             rounded = self._oracle.in_own_types(inputs)
             held = {n: _where_held(got[n], exact[n], rounded[n]) for n in names}
             strayed = roundings_of(self._oracle, inputs, exact, rounded)
-            report = compare_outputs("", got, held, tolerance=accepted, roundings=strayed)
+            halves = self._oracle.stores_halves
+            report = compare_outputs(
+                "", got, held, tolerance=accepted, roundings=strayed, halves=halves
+            )
         return max(report.outputs, key=lambda output: output.share, default=None)
 
     def _launches(self, inputs: Sequence[Array], title: str) -> list[Array]:

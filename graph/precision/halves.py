@@ -6,13 +6,14 @@ A product of float32 by constant weights (MatMul, Gemm, Conv of one group) is co
   waits for memory;
 - "both": with data rounded to bfloat16 as well, where it is stored, for processors that multiply
   pairs of bfloat16 and add up in float32 (vdpbf16ps of AVX512-BF16).
-What is priced lowest is taken; what is not faster stays float32, unless the caller names it. All
-else is computed in float32: sums, normalisations, softmax, activations. What reads rounded data
-elementwise widens it again, so that it is stored once.
+What is clearly faster by its price is taken; else a product stays float32, unless the caller names
+it. All else is computed in float32: sums, normalisations, softmax, activations. What reads rounded
+data elementwise widens it again, so that it is stored once.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -37,6 +38,7 @@ Price = Callable[[Graph], float]  # seconds of the one node of a graph
 Form = Literal["float32", "weights", "both"]
 Product = MatMul | Gemm | Conv
 
+WORTH = 0.9  # of the price in float32, and of that with float32 data
 PAIRS = "avx512+bf16"  # the targets whose processors multiply pairs of bfloat16
 
 
@@ -53,11 +55,16 @@ class ProductPrecision:
     kind: str
     reason: str
 
-    def __str__(self) -> str:
+    @property
+    def told(self) -> str:
+        """The node, and what of it is rounded to what."""
         if self.form == "float32":
-            return f"precision: {self.node.title}: float32: {self.reason}"
+            return f"{self.node.title}: float32"
         what = "weights" if self.form == "weights" else "data and weights"
-        return f"precision: {self.node.title}: {what} in {self.kind}: {self.reason}"
+        return f"{self.node.title}: {what} in {self.kind}"
+
+    def __str__(self) -> str:
+        return f"precision: {self.told}: {self.reason}"
 
 
 def choose_halves(
@@ -132,7 +139,8 @@ def _check_found(wanted: Mapping[str, str], products: Sequence[GraphNode]) -> No
     for label, kind in wanted.items():
         if kind in HALVES and not any(_is_called(node, label) for node in products):
             raise PrecisionError(
-                f"compile: precision names '{label}', which a pass made a part of another operator.",
+                f"compile: precision names '{label}', which a pass made a part of another "
+                "operator.",
                 code="precision-merged",
                 hints=(
                     "engine.explain() says what each pass did; "
@@ -169,13 +177,16 @@ class _Chooser:
         prices = {"weights": self._priced(node, kind, "float32")}
         if kind == "bfloat16" and self.pairs:
             prices["both"] = self._priced(node, kind, kind) + self._rounding(node, kind)
-        best = min(prices, key=prices.__getitem__)
+        best = "weights"  # which rounds less, unless rounding data as well is clearly faster
+        if prices.get("both", math.inf) < WORTH * prices[best]:
+            best = "both"
         own = self._priced(node, "float32", "float32")
         times = f"estimated {prices[best] * 1e6:.1f} us, in float32 {own * 1e6:.1f} us"
         if forced:
             return ProductPrecision(node, _form(best), kind, f"as asked; {times}")
-        if prices[best] >= own:
-            return ProductPrecision(node, "float32", "float32", f"not faster in {kind}: {times}")
+        if prices[best] > WORTH * own:
+            why = f"not clearly faster in {kind}: {times}"
+            return ProductPrecision(node, "float32", "float32", why)
         return ProductPrecision(node, _form(best), kind, times)
 
     def _priced(self, node: GraphNode, weights: str, data: str) -> float:

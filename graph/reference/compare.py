@@ -313,6 +313,17 @@ def relative_error(expected: Array, got: Array) -> float:
     return difference / scale if scale > 0 else difference
 
 
+def relative_rms(got: Array, expected: Array) -> float:
+    """The root mean square of got - expected over that of expected, where both are finite; 0 where
+    that has no element.
+    """
+    found, wanted = got.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(found) & np.isfinite(wanted)
+    scale = float(np.square(wanted[finite]).sum())
+    apart = float(np.square(found[finite] - wanted[finite]).sum())
+    return float(np.sqrt(apart / scale)) if scale > 0 else float(np.sqrt(apart))
+
+
 def _pieces(array: Array) -> Iterator[Array]:
     """The array in slices of its first axis that has more than one element; none if it is empty."""
     rows = np.atleast_1d(np.squeeze(array))

@@ -14,6 +14,7 @@ from .reference import StepBudget, evaluate
 
 # of loops that data end: some seconds where all is work, one where the bodies are small
 _OPEN_STEPS, _OPEN_RUNS = 1 << 31, 1 << 13
+_HALVES = ("float16", "bfloat16")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +50,12 @@ class ModelOracle:
         except TooLarge as reason:
             return f"the model {reason}"
         return None
+
+    @property
+    def stores_halves(self) -> bool:
+        """Whether it has values of floats of 16 bits, constants aside."""
+        types, constants = self.graph.types, self.graph.constants
+        return any(types[v].dtype in _HALVES for v in types if v not in constants)
 
     @property
     def decides(self) -> bool:

@@ -329,16 +329,14 @@ class Engine(Generic[CallResult]):
         rtol: float | None,
     ) -> Report:
         """What a run on these inputs gives, beside the reference."""
-        from ..model.verification import compare_outputs, roundings_of
+        from ..model.verification import compare_in_own_types, compare_outputs
 
         got, expected = self.run(given), reference(given)
         accepted, kept = self.parts.report.tolerance, self.parts.reference
         report = compare_outputs(self.name, got, expected, atol, rtol, tolerance=accepted)
         if report or kept is None or not (atol is None and rtol is None):
             return report
-        model = kept.model()
-        roundings = roundings_of(model, given, model(given), model.in_own_types(given))
-        return compare_outputs(self.name, got, expected, tolerance=accepted, roundings=roundings)
+        return compare_in_own_types(self.name, got, expected, kept.model(), given, accepted)
 
     def profile(
         self,

@@ -50,9 +50,10 @@ class Host:
 
     model: the processor's name, with its family and model number. isas: the instruction sets that
     can run here, best first. fma_per_cycle: vector multiply-adds of the best one that a core starts
-    per cycle; bf16_per_cycle: vectors of products of bfloat16. clock_ghz: the nominal clock. l1_bytes, l2_bytes: data caches of one core; l3_bytes:
-    shared. quota: CPUs' worth of time that the process's cgroup may use, None: no limit. features:
-    what the best one has beside it, as targets name it.
+    per cycle; bf16_per_cycle: vectors of products of bfloat16. clock_ghz: the nominal clock.
+    l1_bytes, l2_bytes: data caches of one core; l3_bytes: shared. quota: CPUs' worth of time that
+    the process's cgroup may use, None: no limit. features: what the best one has beside it, as
+    targets name it.
     """
 
     model: str

@@ -67,6 +67,16 @@ class Model:
         return None
 
     @property
+    def stores_halves(self) -> bool:
+        """Whether a function reads or makes a tensor of floats of 16 bits, constants aside."""
+        return any(
+            p.buffer.type.is_float and p.buffer.type.bits == 16
+            for func in self.program.functions
+            for p in func.parameters
+            if p.buffer not in func.constants
+        )
+
+    @property
     def decides(self) -> bool:
         """Whether a function makes a great difference of a small one: it compares floats, or makes
         whole numbers of them.

@@ -72,7 +72,9 @@ class EngineReport:
     it was built; None: the usual one. whole: what the run of the whole engine beside the model's
     reference found, "off" where it was not made.
     order: the symbol or the name of the kernel of each launch of a run, in order; () where no run
-    is known. variants: how each variant was built, by the sizes for which it is.
+    is known. variants: how each variant was built, by the sizes for which it is. precision: the
+    products whose operands are rounded to 16 bits, as "node: what in which type"; allow: the
+    instructions with a liberty that they may use.
     """
 
     kernels: tuple[KernelReport, ...] = ()
@@ -82,6 +84,8 @@ class EngineReport:
     whole: str = "off"
     order: tuple[str, ...] = ()
     variants: tuple[tuple[str, EngineReport], ...] = ()
+    precision: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
 
     @property
     def proofs(self) -> dict[str, int]:
@@ -105,6 +109,8 @@ class EngineReport:
             lines.append(
                 f"variant at {sizes}: {one.coverage}; proofs: {proofs}; whole: check {one.whole}"
             )
+        if self.precision:
+            lines.append(f"rounded operands: {'; '.join(self.precision)}")
         lines += [f"note: {note}" for note in self.notes]
         if self.seconds:
             lines.append("built in " + ", ".join(f"{n} {s:.2f} s" for n, s in self.seconds))

@@ -1,7 +1,8 @@
 """The check of an engine's outputs against a reference, and what it found.
 
 An output may be off by a share of its largest magnitude that goes by its type alone. Where it is
-off by more, the model as imported is computed three times, node by node: in float64; each tensor in
+off by more, the model as imported, or with the operands of products as a caller had them rounded,
+is computed three times, node by node: in float64; each tensor in
 the type that the model gives it; and in float64 again, where each float of the inputs is the next
 one up or down. By how much the latter two differ from the first is what the model's own rounding
 explains, and GROWTH or GROWTH_OF_SUMS times as much is allowed, for another order of sums and other
@@ -25,9 +26,10 @@ from ...tir.text.html import html_table
 from ..arrays import Array
 from .interface import ClosedSpec
 
-# Times the largest error of the model in its own types: of 16 bits, where rounding tensors is most
-# of it; of 32 and 64, where sums are: NumPy adds in pairs, a kernel up to 4,096 terms one by one.
-# 20 times as far off was seen, of a mean of 6,480 numbers that nearly cancel.
+# Times the largest error of the model in its own types: where it has tensors of 16 bits, whose
+# rounding is most of it; of 32 and 64 alone, where sums are: NumPy adds in pairs, a kernel up to
+# 4,096 terms one by one. 20 times as far off was seen, of a mean of 6,480 numbers that nearly
+# cancel.
 GROWTH, GROWTH_OF_SUMS = 8.0, 32.0
 SLACK = 10.0  # times RELATIVE, between two systems: both round, in different orders
 # of the largest magnitude of the reference; the types that are only stored: two last places
@@ -119,18 +121,23 @@ def compare_outputs(
     slack: float = 1.0,
     tolerance: float | None = None,
     roundings: Mapping[str, float] | None = None,
+    halves: bool = False,
 ) -> Report:
     """Compare outputs by name.
 
     atol, rtol: |got - expected| <= atol + rtol * |expected|, element by element. Where neither is
     given, the error may be the share of the largest magnitude of the output that `allowed_share`
     says, or GROWTH, or GROWTH_OF_SUMS, times what `roundings` says of it: see `roundings_of`.
+    halves: whether the model has tensors of 16 bits.
     """
     found = []
     for name, array in got.items():
         relative = allowed_share(str(dtype(array.dtype)), slack, tolerance)
         rounding = None if roundings is None else roundings[name]
-        found.append(_compare(name, array, expected[name], atol, rtol, relative, rounding))
+        growth = GROWTH if halves or dtype(array.dtype).bits < 32 else GROWTH_OF_SUMS
+        explained = growth * (rounding or 0.0)
+        bound = _Bound(relative, explained, atol, rtol)
+        found.append(_compare(name, array, expected[name], bound, rounding))
     return Report(engine, tuple(found))
 
 
@@ -142,6 +149,10 @@ class RoundedModel(Protocol):
 
     def in_own_types(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """With each value in the model's own type."""
+
+    @property
+    def stores_halves(self) -> bool:
+        """Whether it has tensors of floats of 16 bits, constants aside."""
 
 
 def roundings_of(
@@ -158,6 +169,26 @@ def roundings_of(
         name: max(_largest_difference(one[name], array) for one in (rounded, moved))
         for name, array in exact.items()
     }
+
+
+def compare_in_own_types(
+    engine: str,
+    got: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    model: RoundedModel,
+    inputs: Mapping[str, Array],
+    tolerance: float | None = None,
+) -> Report:
+    """Compare outputs by name with what the model's own types explain on these inputs."""
+    roundings = roundings_of(model, inputs, model(inputs), model.in_own_types(inputs))
+    return compare_outputs(
+        engine,
+        got,
+        expected,
+        tolerance=tolerance,
+        roundings=roundings,
+        halves=model.stores_halves,
+    )
 
 
 def _moved(inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -209,14 +240,20 @@ def random_inputs(
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """What an output may be off: by a share of its largest magnitude, or by what is explained,
+    unless `atol` or `rtol` say otherwise.
+    """
+
+    relative: float
+    explained: float
+    atol: float | None
+    rtol: float | None
+
+
 def _compare(
-    name: str,
-    got: Array,
-    expected: Array,
-    atol: float | None,
-    rtol: float | None,
-    relative: float,
-    rounding: float | None,
+    name: str, got: Array, expected: Array, bound: _Bound, rounding: float | None
 ) -> OutputReport:
     kind = dtype(got.dtype)
     if got.shape != expected.shape:  # data have decided otherwise
@@ -231,12 +268,11 @@ def _compare(
         error = np.where(finite, np.abs(found - wanted), np.where(same, 0.0, np.inf))
     if not kind.is_float:
         allowed = np.zeros(wanted.shape)
-    elif atol is None and rtol is None:
-        growth = GROWTH if kind.bits < 32 else GROWTH_OF_SUMS
-        most = max(relative * float(magnitude.max()), growth * (rounding or 0.0))
+    elif bound.atol is None and bound.rtol is None:
+        most = max(bound.relative * float(magnitude.max()), bound.explained)
         allowed = np.full(wanted.shape, most)
     else:
-        allowed = (atol or 0.0) + (rtol or 0.0) * magnitude
+        allowed = (bound.atol or 0.0) + (bound.rtol or 0.0) * magnitude
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(error == 0, 0.0, error / allowed)
     place = np.unravel_index(int(share.argmax()), share.shape)

@@ -64,7 +64,7 @@ class AnchoredRule(Rule):
         target = CpuTarget.of(target)
         sch = Schedule(func)
         anchor = self.inline(sch)
-        return _passes(sch.func, anchor, self.cycles(anchor, target), target)
+        return anchored_passes(sch.func, anchor, self.cycles(anchor, target), target)
 
 
 def only_reduction(func: PrimFunc) -> Block | None:
@@ -87,7 +87,7 @@ def schedule_others(sch: Schedule, own: Sequence[Block | None], target: CpuTarge
             schedule_pointwise(sch, block.name, target)
 
 
-def _passes(func: PrimFunc, anchor: Block, cycles: float, target: CpuTarget) -> list[Sweep]:
+def anchored_passes(func: PrimFunc, anchor: Block, cycles: float, target: CpuTarget) -> list[Sweep]:
     """A pass for each block, the epilogue in that of the reduction, whose arithmetic takes
     `cycles`.
     """

@@ -51,6 +51,29 @@ def matmul(kind: DType) -> PrimFunc:
     return te.func(x, w, y, name="matmul")
 
 
+@pytest.mark.parametrize("target", ["python", *(f"c:{isa}" for isa in host().isas)])
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_floats_of_16_bits_are_computed_with_in_float32_and_rounded_where_they_are_stored(
+    name: str, target: str
+) -> None:
+    kind = dtype(name)
+    x = random_array(np.random.default_rng(0), kind, (100,))
+    wide = x.astype(np.float32)
+    tensor = te.placeholder((100,), kind, name="X")
+    square = te.compute((100,), lambda i: tensor[i] * tensor[i], name="S")
+    stored = te.compute((100,), lambda i: te.cast(square[i] * 0.1, kind), name="Y")
+    with np.errstate(all="ignore"):
+        wanted = (wide * wide * np.float32(0.1)).astype(kind.numpy)
+    kernel = tw.build(te.func(tensor, stored, name="scaled"), target)
+    np.testing.assert_array_equal(kernel(x), wanted)
+    k = te.reduce_axis(100, name="k")
+    total = te.compute((), lambda: te.sum(tensor[k], axis=k), name="T")
+    ones = np.full(100, 1.5, kind.numpy)  # of which no float of 16 bits holds the sums
+    ones[0] = 256
+    found = tw.build(te.func(tensor, total, name="total"), target)(ones)
+    assert (found.dtype, float(found)) == (np.float32, 404.5)
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("isa", host().isas)
 @pytest.mark.parametrize("name", STORAGE)

@@ -9,6 +9,7 @@ from tilewright.graph.options import (
     OptionError,
     ShapesError,
     check_options,
+    check_precision,
     check_shapes,
     check_tolerance,
 )
@@ -22,10 +23,48 @@ def test_the_values_that_exist_are_accepted() -> None:
 
 def test_a_value_that_is_not_there_yet_is_refused() -> None:
     with pytest.raises(OptionError) as caught:
-        check_options(precision="float16")
+        check_options(effort="best")
     assert str(caught.value) == (
-        "OptionError: compile: option precision='float16' is not available in this version; "
-        "expected 'float32'. [compile-option]"
+        "OptionError: compile: option effort='best' is not available in this version; "
+        "expected 'default'. [compile-option]"
+    )
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", {"fc": "float16"}, {}])
+def test_a_precision_is_of_all_products_or_of_those_that_are_named(precision: object) -> None:
+    check_precision(precision, strict=False)
+
+
+@pytest.mark.parametrize("precision", [{"fc": "half"}, {3: "float16"}])
+def test_other_precisions_of_products_are_refused(precision: dict[object, str]) -> None:
+    with pytest.raises(OptionError) as caught:
+        check_precision(precision, strict=False)
+    ((name, kind),) = precision.items()
+    assert str(caught.value) == (
+        f"OptionError: compile: option precision={{{name!r}: {kind!r}}} is no precision of a "
+        "product; expected the name of a node or a value, and 'float32' or 'float16' or 'bfloat16' "
+        "or 'int8'. [compile-precision]"
+    )
+
+
+def test_a_precision_without_meaning_is_refused() -> None:
+    with pytest.raises(OptionError) as caught:
+        check_precision(16, strict=False)
+    assert str(caught.value) == (
+        "OptionError: compile: option precision=16 has no meaning; expected 'float32' or 'float16' "
+        "or 'bfloat16' or 'int8'. [compile-option]"
+    )
+
+
+def test_a_strict_build_rounds_no_operands() -> None:
+    check_precision("float32", strict=True)
+    check_precision({"fc": "float32"}, strict=True)
+    with pytest.raises(OptionError) as caught:
+        check_precision({"fc": "bfloat16"}, strict=True)
+    assert str(caught.value) == (
+        "OptionError: compile: options strict=True and precision={'fc': 'bfloat16'} contradict "
+        "each other: a strict build rounds where the model does. [compile-precision-strict]\n"
+        "  Hint: leave out one of them."
     )
 
 

@@ -9,7 +9,7 @@ from tilewright import te
 
 A = te.placeholder((8, 8), "float32", name="A")
 B = te.placeholder((8, 8), "float32", name="B")
-H = te.placeholder((8, 8), "float16", name="H")
+E = te.placeholder((8, 8), "float8_e4m3fn", name="E")
 Q = te.placeholder((300,), "int8", name="Q")
 k = te.reduce_axis(8, name="k")
 q = te.reduce_axis(300, name="q")
@@ -93,9 +93,9 @@ def mixes_types() -> object:
     return te.compute((8, 8), lambda i, j: A[i, j] + Q[i], name="C")
 
 
-def multiplies_in_float16() -> object:
-    """float16 is computed with"""
-    return te.compute((8, 8), lambda i, j: H[i, j] * H[j, i], name="C")
+def multiplies_in_float8() -> object:
+    """A float of 8 bits is computed with"""
+    return te.compute((8, 8), lambda i, j: E[i, j] * E[j, i], name="C")
 
 
 def names_an_unknown_type() -> object:

@@ -116,6 +116,21 @@ def test_a_gpu_of_an_older_file_has_what_a_cpu_is_like_there_and_no_rates() -> N
     assert target == Target("cuda", "sm_90a", threads=3)
 
 
+def test_a_cpu_of_an_older_file_multiplies_bfloat16_at_the_nominal_rate() -> None:
+    written = Target.parse("c:avx512+bf16").to_json()
+    del written["bf16_per_cycle"]
+    assert target_from_json(Reader(written, "target")) == Target.parse("c:avx512+bf16")
+
+
+def test_which_operands_were_rounded_survives_and_older_files_say_none() -> None:
+    report = EngineReport((), precision=("node 'fc' (Gemm): weights in float16",), allow=("x",))
+    assert report_from_json(through_text(report_to_json(report))) == report
+    data = report_to_json(report)
+    assert isinstance(data, dict)
+    del data["precision"], data["allow"]
+    assert report_from_json(through_text(data)) == EngineReport(())
+
+
 def test_a_check_survives_and_tells_where_its_word_lies() -> None:
     twin = artifact_from_json(through_text(artifact_to_json(CHECKED)), SOURCES)
     assert twin == CHECKED

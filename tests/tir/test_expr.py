@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tilewright.tir.buffer import Buffer, Load
@@ -31,9 +32,23 @@ X, J = Var("i"), Var("j")
 A = Buffer("A", FLOAT32, (4, 8))
 N = Buffer("N", INT32, (4,))
 H = Buffer("H", dtype("bfloat16"), (4,))
+E = Buffer("E", dtype("float8_e5m2"), (4,))
 Q = Buffer("Q", dtype("int4"), (4,))
 S, U = Buffer("S", dtype("int8"), (4,)), Buffer("U", dtype("uint8"), (4,))
 W = Buffer("W", dtype("uint64"), (4,))
+
+
+def test_floats_of_16_bits_are_computed_with_in_float32() -> None:
+    wide = 'cast(H[0], "float32")'
+    assert print_expr(H[0] * H[1]) == f'{wide} * cast(H[1], "float32")'
+    assert print_expr(0.1 - H[0]) == f"0.1 - {wide}"  # 0.1 as float32 has it
+    assert print_expr(-H[0]) == f"{wide} * (-1.0)"
+    assert print_expr(abs(H[0])) == f"abs({wide})"
+    assert print_expr(H[0] + A[0, 0]) == f"{wide} + A[0, 0]"
+    assert print_expr(np.exp(H[0])) == print_expr(te.exp(H[0])) == f"exp({wide})"
+    assert print_expr(te.maximum(H[0], 0.0)) == f"max({wide}, 0.0)"
+    assert print_expr(H[0] < H[1]) == f'{wide} < cast(H[1], "float32")'
+    assert (H[0] * 2.0).dtype == FLOAT32
 
 
 # -- equality --------------------------------------------------------------------------------------
@@ -222,10 +237,10 @@ REFUSALS: dict[Callable[[], object], str] = {
         "IRError: floor division: expected integers, got float32. [expr-floor]"
     ),
     lambda: A[0, 0] % 2.0: "IRError: modulo: expected integers, got float32. [expr-floor]",
-    lambda: H[0] * H[1]: (
-        "IRError: multiply: the operands have type bfloat16, which is only stored; expected a type "
-        "to compute with. [expr-storage]\n"
-        "  Hint: te.cast(x, 'float32') holds its values; te.cast(y, 'bfloat16') converts back."
+    lambda: E[0] * E[1]: (
+        "IRError: multiply: the operands have type float8_e5m2, which is only stored; expected a "
+        "type to compute with. [expr-storage]\n"
+        "  Hint: te.cast(x, 'float32') holds its values; te.cast(y, 'float8_e5m2') converts back."
     ),
     lambda: Q[0] < 3: (
         "IRError: compare: the operands have type int4, which is only stored; expected a type to "

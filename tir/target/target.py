@@ -177,8 +177,9 @@ class CpuTarget(Target):
     """A target whose code runs on a CPU, with its machine (tir/target/cpu.py).
 
     vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a
-    core starts per cycle; bf16_per_cycle: vectors of products of bfloat16, where it has them. clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared),
-    dram_gb_per_s: nominal, so that plans are reproducible.
+    core starts per cycle; bf16_per_cycle: vectors of pairs of products of bfloat16, where it has
+    them. clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared), dram_gb_per_s: nominal, so
+    that plans are reproducible.
     """
 
     vector_bytes: int = 0

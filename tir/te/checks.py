@@ -13,7 +13,7 @@ from ..conditions import conjuncts
 from ..dim import Dim, Extent
 from ..dtype import DType
 from ..errors import IRError, IRTypeError
-from ..expr import LT, Const, Expr, Number, Select, Var, convert, index
+from ..expr import LT, Const, Expr, Number, Select, Var, computed, convert, index
 from ..operand_checks import check_computable, check_same
 from ..reduce import Reduce
 from ..sizes import Size, axis_of
@@ -57,6 +57,15 @@ def checked_size(extent: object, extents: tuple[object, ...], name: str) -> int:
 
 
 def operands(function: str, *values: Expr | Number) -> tuple[Expr, ...]:
+    """The operands of a function as expressions of one type, floats of 16 bits in float32.
+
+    Raises: as `alike`.
+    """
+    wide = (computed(value) if isinstance(value, Expr) else value for value in values)
+    return alike(function, *wide)
+
+
+def alike(function: str, *values: Expr | Number) -> tuple[Expr, ...]:
     """The operands of a function as expressions of one type: plain numbers take that of the others.
 
     Raises: IRTypeError where all are numbers, or one is neither; IRError for different types.

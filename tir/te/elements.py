@@ -29,7 +29,7 @@ from ..expr import const as exact_const
 from ..lowered import Reinterpret
 from ..number import check_number
 from ..sizes import Length, Size, axis_of
-from .checks import check_condition, check_number_type, operands
+from .checks import alike, check_condition, check_number_type, operands
 
 
 def const(value: Number, dtype: str | DType) -> Const:
@@ -48,7 +48,7 @@ def select(condition: Expr, on_true: Expr | Number, on_false: Expr | Number) -> 
     happen.
     """
     check_condition("select", condition)
-    return Select(condition, *operands("select", on_true, on_false))
+    return Select(condition, *alike("select", on_true, on_false))
 
 
 def all_of(*conditions: Expr) -> Expr:

@@ -23,7 +23,23 @@ from ..dim import Dim, Extent
 from ..dtype import INT64, DType
 from ..dtype import dtype as as_dtype
 from ..errors import IRError, IRTypeError
-from ..expr import LT, TRUE, And, Call, Expr, Max, Min, Mul, Number, Or, Select, Var, add, compare
+from ..expr import (
+    LT,
+    TRUE,
+    And,
+    Call,
+    Expr,
+    Max,
+    Min,
+    Mul,
+    Number,
+    Or,
+    Select,
+    Var,
+    add,
+    compare,
+    computed,
+)
 from ..expr import const as exact_const
 from ..number import integer_range
 from ..reduce import Reduce, Reducer, Values
@@ -309,9 +325,10 @@ class CommReducer:
         Raises: IRError where the reducer gives other values than it takes, or is not associative,
         commutative and neutral in its identity on sampled values.
         """
-        values = tuple(value) if isinstance(value, tuple) else operands(self.name, value)
-        types = tuple(item.dtype for item in checked_values(self.name, values, None, "value"))
         several = isinstance(value, tuple)
+        given = value if isinstance(value, tuple) else operands(self.name, value)
+        values = tuple(map(computed, given))
+        types = tuple(item.dtype for item in checked_values(self.name, values, None, "value"))
 
         def combine(a: Values, b: Values) -> Values:
             made = self.combine(a, b) if several else self.combine(a[0], b[0])

@@ -8,7 +8,10 @@
 
 Expressions are pure and each element is assigned once, so a schedule may reorder everything but the
 accumulation of strict builds. `te.func` turns the computation behind its outputs into a PrimFunc:
-the plain loop nest, one block per te.compute. Reductions stand in `reductions`, recurrences in
+the plain loop nest, one block per te.compute. Floats of 16 bits are computed with in float32, which
+holds them all: H[i] * 2.0 is float32, and te.cast(H[i] * 2.0, "float16") rounds it, half to even,
+where it is stored. Narrower floats and integers of less than 8 bits are stored, moved and converted
+alone. Reductions stand in `reductions`, recurrences in
 `scans`, C functions in `externs`.
 """
 

@@ -75,9 +75,9 @@ class ContractionRule(AnchoredRule):
         return product_cycles(found, target)
 
 
-def product_cycles(found: Contraction, target: CpuTarget) -> float:
+def product_cycles(found: Contraction, target: CpuTarget, points: int = 1) -> float:
     """Cycles of the best register tile over all groups; without a fused multiply-add each step is
-    two instructions.
+    two instructions. points: products that an instruction takes at once, where there are no groups.
     """
     outer, inner = found.last_rows
     if 0 in (outer, inner, found.vector.extent):
@@ -86,8 +86,9 @@ def product_cycles(found: Contraction, target: CpuTarget) -> float:
     if is_grouped(found):
         best = group_cycles(found, target)
     else:
-        work = (found.vector.extent, found.steps, found.total, target)
-        best = least_cycles(outer, inner, *work, narrow=_narrow(found))
+        work = (found.vector.extent, -(-found.steps // points), found.total, target, points)
+        narrow = _narrow(found) if points == 1 else Narrow()
+        best = least_cycles(outer, inner, *work, narrow)
     return best * batch * (1 if target.has_fma else 2)
 
 

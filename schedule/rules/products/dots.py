@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ....tir.analysis.linear import linear
@@ -23,11 +23,12 @@ from ...cost.nest import nest_passes
 from ...cost.passes import Sweep
 from ...nest import fixed_tensors, target_of, targets_of
 from ...schedule import Schedule
+from ..anchored import anchored_passes
 from ..reduction import schedule_window
 from ..rule import Rule
 from ..shape.structure import Contraction, contraction, inline_chains, is_pointwise, reductions
 from ..shape.windows import is_window
-from .contraction import schedule_contraction
+from .contraction import product_cycles, schedule_contraction
 from .groups import is_grouped
 from .packing import PACK_ROWS
 from .sum_blocks import reduction_order
@@ -67,14 +68,20 @@ class DotsRule(Rule):
                 schedule_window(sch, block, target, alone=True)
 
     def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
-        """Those of its nest, at the rate that a processor has for such products of floats."""
-        cpu = CpuTarget.of(target)
-        found = nest_passes(self.schedule(func, target).func, cpu)
-        ((anchor,), _) = _anchors(func)
+        """Those of its nest; of floats one for each block, what follows the reduction within it, at
+        the rate that a processor has for such products.
+        """
+        cpu, sch = CpuTarget.of(target), Schedule(func)
+        inline_chains(sch)
+        ((anchor,), _) = _anchors(sch.func)
         if target_of(anchor).type.is_integer:
-            return found
-        slower = cpu.fma_per_cycle / cpu.bf16_per_cycle
-        return [replace(one, cycles=one.cycles * slower) for one in found]
+            return nest_passes(self.schedule(func, target).func, cpu)
+        found = contraction(anchor, widened=True)
+        unit = None if found is None else self._unit(sch.func, found)
+        assert found is not None
+        assert unit is not None
+        cycles = product_cycles(found, cpu, unit.points) * cpu.fma_per_cycle / cpu.bf16_per_cycle
+        return anchored_passes(sch.func, anchor, cycles, cpu)
 
     def _unit(self, func: PrimFunc, found: Contraction) -> TensorIntrinsic | None:
         """The instruction for a contraction whose data it can read as they are and whose weights

@@ -157,7 +157,7 @@ def widened_product(block: Block) -> tuple[Load, Load] | None:
 
 
 def _product_of_floats(block: Block) -> tuple[Load, Load] | None:
-    """The two operands of a sum of products, each of the type of the sum or of floats of 16 bits."""
+    """The operands of a sum of products, each of the type of the sum or of floats of 16 bits."""
     total = target_of(block).type
     found = [
         factor.value

@@ -44,6 +44,7 @@ REFUSED = {
     "reshape-count",
     "scatter-nd-shape",
     "roi-align-shape",
+    "rotation-fit",
     "sample-shape",
     "size-axis",
     "size-divisor",

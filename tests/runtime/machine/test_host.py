@@ -76,6 +76,18 @@ def test_zen_4_starts_one_wide_multiply_add_per_cycle(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("vendor", "family", "rate"),
+    [("GenuineIntel", "6", 0.5), ("AuthenticAMD", "25", 1.0), ("AuthenticAMD", "26", 2.0)],
+)
+def test_products_of_bfloat16_have_a_rate_of_their_own(
+    tmp_path: Path, vendor: str, family: str, rate: float
+) -> None:
+    text = INTEL.format(more=f"{AVX512} avx512_bf16").replace("GenuineIntel", vendor)
+    text = text.replace("cpu family\t: 6", f"cpu family\t: {family}")
+    assert read_host(write(tmp_path, {"proc/cpuinfo": text})).bf16_per_cycle == rate
+
+
+@pytest.mark.parametrize(
     ("most", "instructions", "fma_per_cycle"),
     [
         ("", ("avx512+vnni+bf16", "avx2", "scalar"), 1),

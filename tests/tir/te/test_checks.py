@@ -106,6 +106,8 @@ def test_no_function_computes_with_a_storage_type(function: Callable[..., object
 def test_values_of_a_storage_type_are_moved_and_chosen() -> None:
     chosen = te.select(A[0, 0] > 0.0, E[0, 0], E[0, 1])
     assert chosen.dtype == E.type
+    half = te.placeholder((2,), "float16", name="H")
+    assert te.select(A[0, 0] > 0.0, half[0], half[1]).dtype == half.type
 
 
 def test_what_is_no_tensor_makes_no_function() -> None:
