@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from .graph.precision.accuracy import Accuracy as Accuracy
     from .graph.precision.calibrate import calibrate as calibrate
     from .graph.precision.calibration import Calibration as Calibration
+    from .graph.precision.weights import QuantizedGraph as QuantizedGraph
+    from .graph.precision.weights import quantize_weights as quantize_weights
     from .graph.types import TensorType as TensorType
     from .graph.verification.reduce_model import reduce_model as reduce_model
     from .graph.verification.verify_model import ModelReport as ModelReport
@@ -84,6 +86,7 @@ _HOMES = {
     "Passes": "graph.passes.passes:Passes",
     "PrimFunc": "tir.func:PrimFunc",
     "Profile": "runtime.model.profile:Profile",
+    "QuantizedGraph": "graph.precision.weights:QuantizedGraph",
     "Report": "runtime.model.verification:Report",
     "Roofline": "runtime.measure.roofline:Roofline",
     "Schedule": "schedule.schedule:Schedule",
@@ -107,6 +110,7 @@ _HOMES = {
     "load": "driver.load:load",
     "operator": "graph.extensions.operators:operator",
     "prove": "driver.build:prove",
+    "quantize_weights": "graph.precision.weights:quantize_weights",
     "read_gguf": "graph.importers.weights.gguf:read_gguf",
     "read_safetensors": "graph.importers.weights.safetensors:read_safetensors",
     "reduce_model": "graph.verification.reduce_model:reduce_model",

@@ -42,6 +42,7 @@ from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret
 from ...tir.stmt import Store
 from ...tir.visit import free_vars
 from ..isa.isa import Isa
+from ..isa.lookup import Lookup, lookup
 from ..isa.selection import (
     is_lane_count,
     lanes_operation,
@@ -115,6 +116,9 @@ class Vectors(Scalars):
                 return self._lanes(expr)
             case Reinterpret(Load() as load) if load.dtype.lanes != expr.dtype.lanes:
                 return self._bits(load, expr.dtype)
+        found = lookup(expr) if self.isa.has("lookup", expr.dtype) else None
+        if found is not None:
+            return self._lookup(found, expr.dtype)
         name, dtype = operation(expr)
         if not self.isa.has(name, dtype):
             raise self.unknown(expr)
@@ -196,6 +200,18 @@ class Vectors(Scalars):
         return self.lines.once(
             self.isa.types[dtype], f"tw_lanes_{dtype.scalar}x{dtype.lanes}", text
         )
+
+    def _lookup(self, found: Lookup, kind: DType) -> str:
+        """Numbers of a table, which is declared once, at the top of the function."""
+        numbers = ", ".join(self.scalar(const(number, kind.scalar)) for number in found.numbers)
+        text = self.isa.apply("lookup_table", kind, numbers)
+        table = self.lines.once(self.isa.types[kind], "tw_table", text)
+        if not found.high:
+            return self._apply("lookup", kind, (found.index, table))
+        words = INT32.with_lanes(kind.lanes)
+        text = self.isa.apply("lookup_halves", kind, table)
+        halves = self.lines.once(self.isa.types[words], "tw_halves", text)
+        return self._apply("lookup_high", kind, (found.index, halves))
 
     def _blend(self, expr: Select) -> str:
         if expr.condition.dtype.lanes == 1:

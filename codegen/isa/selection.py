@@ -146,7 +146,10 @@ def _number(expr: Expr) -> float:
 def shift_count(expr: Expr) -> int | None:
     """The count of a shift where it is one number, in one lane or in all, that leaves bits."""
     value = expr.value if isinstance(expr, Broadcast) else expr
-    if not isinstance(value, Const) or not 0 <= value.value < value.type.bits:
+    kind = value.dtype
+    if isinstance(value, Cast):
+        value = value.value
+    if not isinstance(value, Const) or not 0 <= value.value < kind.bits:
         return None
     return int(value.value)
 

@@ -182,6 +182,16 @@ _INT_AVX512 = {
     "le": "{p}_cmple_{s}_mask({0}, {1})",
     **_INT32,
 }
+# 16 numbers of a register by the lowest bits of each lane; {0} is the index, {1} the table
+_LOOKUP = {
+    "lookup": "_mm512_permutexvar_ps({0}, {1})",
+    "lookup_high": "_mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xAAAAAAAA, {0}, {1}))",
+    "lookup_table": "_mm512_setr_ps({0})",
+    "lookup_halves": (  # the upper halves of the numbers of a table, twice
+        "_mm512_broadcast_i64x4(_mm512_cvtepi32_epi16"
+        "(_mm512_srli_epi32(_mm512_castps_si512({0}), 16)))"
+    ),
+}
 _GATHER_512 = {
     "gather": "{p}_i32gather_{s}({1}, {0}, {b})",
     "gather_masked": "{p}_mask_i32gather_{s}({3}, {2}, {1}, {0}, {b})",
@@ -226,6 +236,8 @@ def _vector(dtype: DType, *, avx512: bool) -> dict[tuple[str, DType], str]:
         texts |= _FLOAT_AVX2 if is_float else _INT_AVX2
         texts |= _INT32 if dtype.scalar == INT32 else {}
         texts |= _MASK_VECTOR
+    if avx512 and dtype.scalar == FLOAT32 and _bits(dtype) == 512:
+        texts |= _LOOKUP
     texts["lane_numbers"] = "{n}"
     texts |= _parts(dtype)
     words = _words(dtype)

@@ -20,6 +20,8 @@ from .gpu.rows import GridRowsRule
 from .gpu.warps import GridWarpsRule
 from .gpu.windows import GridWindowsRule
 from .plain import PlainRule
+from .products.block_panels import BlockPanelsRule
+from .products.block_rows import BlockRowsRule
 from .products.contraction import ContractionRule
 from .products.dots import DotsRule
 from .products.winograd import WinogradRule
@@ -33,6 +35,8 @@ RULES: tuple[Rule, ...] = (
     ElementwiseRule(),
     WinogradRule(),
     AttentionRule(),
+    BlockRowsRule(),
+    BlockPanelsRule(),
     DotsRule(),
     ContractionRule(),
     DepthwiseRule(),

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import callers, models, pointwise
+import tilewright as tw
+from benchmarks import block_products, callers, models, pointwise
 from benchmarks.low_precision import arrays, check
 from benchmarks.subjects.exported import one_of
 
@@ -75,7 +76,10 @@ def test_a_benchmark_takes_no_arguments(
 
 @pytest.mark.parametrize(
     "name",
-    ["convolutions", "examples", "low_precision", "matmul", "models", "pointwise", "tracer"],
+    [
+        *("block_products", "convolutions", "examples", "low_precision", "matmul", "models"),
+        *("pointwise", "tracer"),
+    ],
 )
 def test_numbers_of_threads_stand_between_commas(
     name: str, reads: Callable[..., argparse.Namespace]
@@ -104,6 +108,24 @@ def test_a_product_of_bytes_that_is_off_by_one_is_refused() -> None:
     right[2, 3] += 1
     with pytest.raises(ArithmeticError, match="ours is wrong"):
         check("vpdpbusd", "ours", right, a, b)
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_product_of_blocks_is_one_product_in_all_systems(bits: int) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    weights = block_products.Weights.drawn(bits, 64, 40)
+    x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
+    constants = {"levels": weights.words, "scales": weights.scales}
+    kernel = tw.build(block_products.block_product(3, weights), constants=constants)
+    block_products.check("tilewright", kernel(x), x, weights.numbers)
+    model = block_products.onnx_product(3, weights, 0)
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"x": x})
+    block_products.check("onnxruntime, level 0", found, x, weights.numbers)
+    found[1, 2] += 0.1
+    with pytest.raises(ArithmeticError, match="level 0 is wrong"):
+        block_products.check("onnxruntime, level 0", found, x, weights.numbers)
 
 
 def test_a_table_tells_no_ratio_of_disturbed_rounds_and_no_percentile_of_few_calls() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tilewright import te
 from tilewright.graph.kernels.winograd import Winograd
 from tilewright.graph.ops.attention import Attention, Heads
+from tilewright.graph.ops.block_matmul import BlockMatMul
 from tilewright.graph.ops.convolution import Conv
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
@@ -67,6 +68,35 @@ def dots() -> PrimFunc:
     )
     y = te.compute((7, 37), lambda i, j: te.cast(c[i, j], "float32") * scale[j], name="Y")
     return te.func(a, b, scale, y, name="dots")
+
+
+def blocks() -> PrimFunc:
+    """Three rows times weights of 4 bits in blocks of 16, the last one longer than the data."""
+    return block_matmul(BlockMatMul(4, 16), 3, 40, 37, "uint8")
+
+
+def block_panels() -> PrimFunc:
+    """Seventeen rows of it, for which weights become numbers, a panel at a time."""
+    return block_matmul(BlockMatMul(4, 16), 17, 40, 100, "")
+
+
+def block_matmul(op: BlockMatMul, rows: int, steps: int, columns: int, zeros: str) -> PrimFunc:
+    """A BlockMatMul of a matrix, and a bias. zeros: their type, or none."""
+    count = -(-steps // op.group)
+    given = {
+        "X": ((rows, steps), "float32"),
+        "W": ((count * op.group // op.in_word, columns), "int32"),
+        "S": ((count, columns), "float32"),
+        **({"Z": ((count, columns), zeros)} if zeros else {}),
+    }
+    tensors = [
+        te.placeholder(shape, kind, name=name, constant=name != "X")
+        for name, (shape, kind) in given.items()
+    ]
+    bias = te.placeholder((columns,), "float32", name="bias", constant=True)
+    (product,) = op.express(*tensors, name="blocks")
+    y = te.compute((rows, columns), lambda i, j: product[i, j] + bias[j], name="Y")
+    return te.func(*tensors, bias, y, name="blocks")
 
 
 def depthwise() -> PrimFunc:
@@ -183,6 +213,8 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         matmul,
         convolution,
         dots,
+        blocks,
+        block_panels,
         depthwise,
         depthwise_padded,
         winograd,

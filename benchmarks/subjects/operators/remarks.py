@@ -55,7 +55,6 @@ WHY: Mapping[str, str] = {
     "QLinearSigmoid": "each sigmoid is computed; onnxruntime looks up one of 256",
     "QLinearAdd": "levels are widened to float32 and back, 16 at a time",
     "LRN": "a power by exp and log; OpenVINO takes square roots where it is 0.75",
-    "MatMulNBits": "weights are unpacked when a model is read: float32, 8 times the bytes",
     "FusedMatMul": _TURNED,
     "Einsum bhqd": _TURNED,
 }

@@ -28,8 +28,9 @@ from ..shape.structure import Contraction, contraction, pointwise_output
 from ..tiled import share_tiles
 from .groups import Panel, choose_panel, group_cycles, is_grouped
 from .halo import border_of, copy_border
+from .made_panels import make_panels
 from .narrow import choose_narrow, schedule_narrow
-from .packing import pack_weights
+from .packing import pack_weights, panel_layout
 from .product_nest import (
     TiledProduct,
     busiest,
@@ -98,14 +99,16 @@ def schedule_contraction(
     *,
     in_order: bool = False,
     unit: TensorIntrinsic | None = None,
+    maker: Block | None = None,
 ) -> None:
     """Schedule a sum of products and the pointwise blocks around it.
 
     in_order: each sum keeps the order of its definition. unit: the instruction that computes some
-    points of the innermost reduction axis at once.
+    points of the innermost reduction axis at once. maker: the block that computes the weights, a
+    panel of them at a time, for all rows that meet it.
     """
     whole = found.block.name
-    free = unit is None and not in_order
+    free = unit is None and not in_order and maker is None
     if free and choose_narrow(sch, found, target):
         schedule_others(sch, (found.block, pointwise_output(sch.func, found.block)), target)
         schedule_narrow(sch, found, target)
@@ -114,14 +117,20 @@ def schedule_contraction(
         found = cut_product(sch, found, target)
     border = None if streams(found, target) else border_of(sch, found, target)
     last = pointwise_output(sch.func, sch.func.block(whole))
-    schedule_others(sch, (found.block, last, border), target)
+    schedule_others(sch, (found.block, last, border, maker), target)
     points = 1 if unit is None else unit.points
     panel = _choose(sch, found, target, points)
     order = [it.var for it in found.reduced] if in_order else reduction_order(found)
     part = None if in_order or found.total.is_integer else choose_part(sch, found, points)
-    packed = pack_weights(sch, found, panel.width, order, part, points)
-    product = TiledProduct(found, panel, packed, tuple(order), part, unit)
+    packed = None
+    if maker is None:
+        packed = pack_weights(sch, found, panel.width, order, part, points)
+    else:
+        sch.transform_layout(maker.name, panel_layout(found, panel.width, order, part))
+    product = TiledProduct(found, panel, packed, tuple(order), part, unit, maker is not None)
     nest = nest_product(sch, product, target, in_blocks=border is not None)
+    if maker is not None:
+        make_panels(sch, maker, nest.panel, panel.width, target)
     if border is not None:
         copy_border(sch, border, nest.place, target)
     share_tiles(sch, found.block, nest.ordered, target, nest.parts)

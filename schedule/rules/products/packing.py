@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from ....tir.buffer import Buffer
 from ....tir.expr import Var
 from ...nest import fixed_tensors
 from ...schedule import Schedule
@@ -32,7 +33,7 @@ def pack_weights(
     if not _is_packed(sch, found, width, contiguous, points):
         return None
     block = sch.cache_read(found.block.name, weight.buffer.name, f"{weight.buffer.name}_packed")
-    loops = sch.transform_layout(block, _layout(found, width, order, part, points))
+    loops = sch.transform_layout(block, panel_layout(found, width, order, part, points))
     shared = next((loop for loop in loops[:-1] if sch.extent(loop) != 1), loops[0])
     if sch.extent(shared) > 1:
         sch.parallel(shared)
@@ -58,8 +59,8 @@ def _is_packed(
     return choose_flag(sch, "packed weights", found.block.name, not short)
 
 
-def _layout(
-    found: Contraction, width: int, order: Sequence[Var], part: int | None, points: int
+def panel_layout(
+    found: Contraction, width: int, order: Sequence[Var], part: int | None, points: int = 1
 ) -> str:
     """The index map of packed weights."""
     weight = found.weight
@@ -86,3 +87,19 @@ def _layout(
         walked = [*kept[:-1], f"{inner} // {points}", walked[-1], f"{inner} % {points}"]
     panels = ", ".join([*batch, f"{columns} // {width}", *walked])
     return f"lambda {', '.join(names)}: ({panels})"
+
+
+def pack_columns(sch: Schedule, read: Iterable[tuple[str, Buffer]], width: int) -> tuple[str, ...]:
+    """Store what blocks read of constants, by the names of the blocks, in panels of `width`
+    columns, their last axis, in the order in which they are. Returns the blocks that do it.
+    """
+    packed = []
+    for block, buffer in dict.fromkeys(read):
+        packed.append(sch.cache_read(block, buffer.name, f"{buffer.name}_packed"))
+        names = [f"i{axis}" for axis in range(len(buffer.shape))]
+        *front, last = names
+        panels = ", ".join([f"{last} // {width}", *front, f"{last} % {width}"])
+        first, *_ = sch.transform_layout(packed[-1], f"lambda {', '.join(names)}: ({panels})")
+        if sch.extent(first) > 1:
+            sch.parallel(first)
+    return tuple(packed)

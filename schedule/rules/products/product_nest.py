@@ -42,7 +42,8 @@ class TiledProduct:
 
     packed: the block that packs its weights in panels, if one does; order: of the reduction axes;
     part: points of the innermost one in one part of a long sum; unit: the instruction that computes
-    some of these points at once.
+    some of these points at once. is_made: whether each panel of weights is computed before it is
+    used, so that all rows, or a block of them, meet it then.
     """
 
     contraction: Contraction
@@ -51,6 +52,7 @@ class TiledProduct:
     order: tuple[Var, ...]
     part: int | None
     unit: TensorIntrinsic | None
+    is_made: bool = False
 
     @property
     def name(self) -> str:
@@ -73,12 +75,14 @@ class ProductLoops:
     """The loops of a product.
 
     ordered: those around the tile; parts: that of them each of whose iterations sums anew; place:
-    that over blocks of rows, where a border may be copied.
+    that over blocks of rows, where a border may be copied; panel: the innermost one over panels of
+    weights or blocks of them.
     """
 
     ordered: list[LoopRef]
     parts: LoopRef | None
     place: LoopRef | None
+    panel: LoopRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,8 @@ def nest_product(
     elif far:
         level = 1 if len(product.order) == 1 else 2
         fetch_rows(sch, streamed, order.rows, [*outer, *pieces], target, level)
-    return ProductLoops(ordered, cut.parts, order.place)
+    panel = order.panel if cut.block is None else cut.block
+    return ProductLoops(ordered, cut.parts, order.place, panel)
 
 
 def _order_loops(
@@ -150,7 +155,9 @@ def _order_loops(
     """
     found, tile = product.contraction, product.panel.tile
     around, rows = list(loops.rows[: len(found.batch)]), list(loops.rows[len(found.batch) :])
-    outside, panels_first = _choose_place(sch, found, rows, loops.panel, target)
+    outside, panels_first = 0, True
+    if not product.is_made:
+        outside, panels_first = _choose_place(sch, found, rows, loops.panel, target)
     if panels_first and len(rows) == 1:
         size = _choose_block_size(sch, found, tile, sch.extent(rows[0]), target)
         if size:

@@ -122,15 +122,15 @@ def reductions(func: PrimFunc) -> tuple[Block, ...]:
 
 def product_of(block: Block) -> tuple[Load, Load] | None:
     """The two operands of a block that accumulates a sum of products of two loads."""
-    factors = _factors(block)
+    factors = factors_of(block)
     if factors is None:
         return None
     a, b = factors
     return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
 
 
-def _factors(block: Block) -> tuple[Expr, Expr] | None:
-    """The factors of a block that accumulates a sum of products, over all its points."""
+def factors_of(block: Block) -> tuple[Expr, Expr] | None:
+    """The two factors of a block that accumulates a sum of products, over all its points."""
     found = stores(block.body)
     value = found[0].value
     if len(found) > 1 or not _counts_up_to_dims(block):
@@ -150,7 +150,7 @@ def widened_product(block: Block) -> tuple[Load, Load] | None:
     """The two operands of a block that accumulates products of loads, each widened to the type of
     the sum.
     """
-    factors = (_factors(block) if block.counts == TRUE else None) or ()
+    factors = (factors_of(block) if block.counts == TRUE else None) or ()
     inner = [factor.value for factor in factors if isinstance(factor, Cast)]
     found = [value for value in inner if isinstance(value, Load)]
     return (found[0], found[1]) if len(found) == 2 else None
@@ -163,7 +163,7 @@ def _product_of_floats(block: Block) -> tuple[Load, Load] | None:
         factor.value
         if isinstance(factor, Cast) and total == FLOAT32 and factor.value.dtype in _HALVES
         else factor
-        for factor in _factors(block) or ()
+        for factor in factors_of(block) or ()
     ]
     loads = [value for value in found if isinstance(value, Load)]
     return (loads[0], loads[1]) if len(loads) == 2 else None

@@ -142,6 +142,13 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
         carried = TENSOR_INTRINSICS[operation].carried
         assert carried is not None
         return [vector, *[tables.types[carried.with_lanes(dtype.lanes)]] * 2]
+    if operation in ("lookup", "lookup_high"):
+        words = tables.types[INT32.with_lanes(dtype.lanes)]
+        return [words, vector if operation == "lookup" else words]
+    if operation == "lookup_table":
+        return [", ".join("0" * dtype.lanes)]
+    if operation == "elements_16":
+        return [", ".join("0" * dtype.lanes * 2)]
     pointer = f"{scalar} *"
     if operation.startswith("load_bits_masked"):
         return [pointer, "uint64_t"]
@@ -158,6 +165,11 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
     }.get(operation, [vector] * 3)
 
 
+def _is_number(text: str) -> bool:
+    """Whether an operand is a number, or several."""
+    return text[0].isdigit()
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", X86)
@@ -168,8 +180,8 @@ def test_a_compiler_accepts_every_entry(name: str) -> None:
     for number, ((operation, dtype), template) in enumerate(tables.operations.items()):
         types = _operands(tables, operation, dtype)
         used = [n for n in range(4) if f"{{{n}}}" in template]
-        names = [types[n] if n < len(types) and types[n].isdigit() else f"a{n}" for n in range(4)]
-        listed = ", ".join(f"{types[n]} a{n}" for n in used if not types[n].isdigit()) or "void"
+        names = [types[n] if n < len(types) and _is_number(types[n]) else f"a{n}" for n in range(4)]
+        listed = ", ".join(f"{types[n]} a{n}" for n in used if not _is_number(types[n])) or "void"
         text = template.format(*names)
         lines.append(f"void f{number}({listed}); void f{number}({listed}) {{ (void)({text}); }}")
     assert compile_shared("\n".join(lines) + "\n", target).binary

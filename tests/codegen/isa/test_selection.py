@@ -11,7 +11,7 @@ from tilewright.codegen.isa.selection import (
     power_of_two,
     shift_count,
 )
-from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32
+from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32, INT64
 from tilewright.tir.expr import (
     LT,
     BitXor,
@@ -71,6 +71,7 @@ def test_powers_of_two(value: int, exponent: int | None) -> None:
 def test_the_count_of_a_shift_is_known_where_it_leaves_bits(value: int, count: int | None) -> None:
     assert shift_count(const(value, INT32)) == count
     assert shift_count(Broadcast(const(value, INT32), 4)) == count
+    assert shift_count(Cast(const(value, INT64), INT32)) == count
     assert shift_count(N) is None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from tilewright.graph.ops.activation import Elu, Sigmoid, Softsign
 from tilewright.graph.ops.attention import Attention
 from tilewright.graph.ops.base import Operator
+from tilewright.graph.ops.block_matmul import BlockMatMul
 from tilewright.graph.ops.convolution import Conv, IntegerConv
 from tilewright.graph.ops.data_size import DataSize, SizeWithin
 from tilewright.graph.ops.elementwise import Elementwise
@@ -115,6 +116,20 @@ SPANS = (
     np.array([[0], [2], [1]], np.int32),
     np.array([[2], [2], [1]], np.int32),
 )
+
+
+def _words(rows: int) -> Array:
+    """Words whose bits are of no order."""
+    drawn = np.random.default_rng(rows).integers(0, 1 << 32, (rows, 5), np.uint32)
+    return drawn.view(np.int32)
+
+
+# bits, and the words, scales and zeros of two blocks of 16 steps of 5 columns
+BLOCKS: tuple[tuple[int, tuple[Array, ...]], ...] = (
+    (2, (_words(2), numbers(2, 5))),
+    (4, (_words(4), numbers(2, 5), numbers(2, 5, dtype="uint8"))),
+    (8, (_words(8), numbers(2, 5), numbers(2, 5))),
+)
 PLACES = np.array([[[[0, 2], [9, 14]]]])
 
 
@@ -197,6 +212,7 @@ def _others() -> tuple[Sample, ...]:
         (GatherND(1), (x, np.array([[1], [2]]))),
         (Gemm(0.5, 2.0, False, True), (rows, numbers(7, 5), numbers(7))),
         (MatMul(), (x, numbers(4, 3))),
+        *((BlockMatMul(bits, 16), (numbers(2, 19), *blocks)) for bits, blocks in BLOCKS),
         (IntegerMatMul(), (numbers(2, 3, dtype="uint8"), numbers(3, 4, dtype="int8"))),
         (HalfMatMul(), (numbers(2, 3), numbers(3, 4).astype("float16"))),
         (HalfConv(), (image, numbers(3, 4, 3, 3).astype("float16"))),

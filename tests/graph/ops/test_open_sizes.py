@@ -31,6 +31,7 @@ REFUSED = {
     "roi-parts",
     "roi-spans",
     "batch-norm-channels",
+    "block-matmul-shape",
     "boxes-shape",
     "conv-bias",
     "conv-channels",

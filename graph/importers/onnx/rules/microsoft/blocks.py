@@ -1,7 +1,7 @@
 """Rules of weights in blocks of few bits, each block with a scale and a zero point of its own.
 
-The weights of a product become floating-point numbers when the model is read, 32 bits each; those
-of a Gather stay packed, and the rows that are taken become floating-point numbers in each call.
+They stay packed: those of a product are unpacked in its kernel, and the rows that a Gather takes
+become floating-point numbers in each call.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from .....errors import ModelError
 from .....ops import arithmetic, movement
 from .....ops.base import normal_axis
+from .....ops.block_matmul import WORD_BITS, BlockMatMul, block_weights
 from .....ops.functions import Cast
 from .....ops.slicing import Slice
 from .....types import Array, Floats
@@ -32,28 +33,39 @@ def _matmul(node: NodeReader) -> Result:
         raise NotSupported("it has the input g_idx")
     if node.integer("weight_prepacked", 0):
         raise NotSupported(f"weight_prepacked is {node.integer('weight_prepacked')}")
-    weights = node.table("weights", _weights(node))
-    y = node.spell("MatMul", node.value(0), weights)
-    return movement.Identity(), (
-        node.emit(arithmetic.Add(), y, node.value(5)) if node.has(5) else y,
-    )
-
-
-def _weights(node: NodeReader) -> Array:
-    """[K, N], in the type of A."""
     bits, size = _checked_bits(node), node.integer("block_size")
+    packed, scales, zeros = _blocks(node, bits, size)
+    if size * bits % WORD_BITS:  # no whole words
+        levels = unpacked(packed, bits).T
+        zero = zeros or (np.full(scales.shape, 1 << (bits - 1), np.uint8),)
+        weights = block_weights(size, levels, scales, *zero)[: node.integer("K")]
+        y = node.spell("MatMul", node.value(0), node.table("weights", weights))
+        return arithmetic.Add() if node.has(5) else movement.Identity(), (
+            (y, node.value(5)) if node.has(5) else (y,)
+        )
+    words = np.ascontiguousarray(packed.view("<i4").T)
+    tables = (words, scales, *zeros)
+    product = (node.value(0), *(node.table("blocks", table) for table in tables))
+    op = BlockMatMul(bits, size)
+    if not node.has(5):
+        return op, product
+    return arithmetic.Add(), (node.emit(op, *product), node.value(5))
+
+
+def _blocks(node: NodeReader, bits: int, size: int) -> tuple[Array, Floats, tuple[Array, ...]]:
+    """The bytes of each column; scales and zeros, if there are some, by blocks and columns."""
     rows, columns = node.integer("K"), node.integer("N")
     count = -(-rows // size) if size > 0 else 0
     packed, scales = node.constant(1, _MOST), cast(Floats, node.constant(2, _MOST))
     expected = columns * count
-    if not expected or packed.size != expected * size * bits // 8 or scales.size != expected:
+    whole = expected * size * bits % 8 == 0 and packed.size == expected * size * bits // 8
+    if not expected or not whole or scales.size != expected or packed.size % columns:
         raise ModelError(
             f"model: {node.title} has weights {node.type(1)} and scales {node.type(2)}; expected "
             f"{columns} columns of {count} blocks of {size} elements of {bits} bits.",
             code="onnx-blocks",
         )
-    levels = unpacked(packed.reshape(columns, count, -1), bits)
-    zeros: Array = np.full((columns, count), 1 << (bits - 1))
+    zeros: tuple[Array, ...] = ()
     if node.has(3):
         given = node.constant(3, _MOST)
         own = -(-count * bits // 8) if given.dtype == "uint8" else count
@@ -64,11 +76,9 @@ def _weights(node: NodeReader) -> Array:
                 code="onnx-block-zeros",
             )
         parts = unpacked(given.reshape(columns, -1), bits) if given.dtype == "uint8" else given
-        zeros = parts.reshape(columns, -1)[:, :count]
-    kind = scales.dtype
-    centred = cast(Floats, levels.astype(kind)) - cast(Floats, zeros.astype(kind))[..., None]
-    weights = centred * scales.reshape(columns, count, 1)
-    return np.ascontiguousarray(weights.reshape(columns, -1)[:, :rows].T)
+        zeros = (np.ascontiguousarray(parts.reshape(columns, -1)[:, :count].T),)
+    own_scales = cast(Floats, np.ascontiguousarray(scales.reshape(columns, count).T))
+    return np.ascontiguousarray(packed).reshape(columns, -1), own_scales, zeros
 
 
 def _checked_bits(node: NodeReader) -> int:

@@ -10,10 +10,15 @@ from tests.graph.importers.onnx.rules.microsoft.contributed import (
     Contributed,
     check_contributed,
     drawn,
+    model_of,
     random,
     refusal,
 )
 from tests.graph.importers.onnx.rules.microsoft.test_quantized import level, real
+from tilewright.graph.compile import compile
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ops.block_matmul import BlockMatMul
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
 
 FIVE = real(0.01, 0.02, 0.03, 0.01, 0.02)
@@ -137,6 +142,48 @@ def test_weights_in_blocks_are_unpacked() -> None:
         blocked(8, 16, 48, "packed"),
         blocked(2, 16, 48, "packed"),
     )
+
+
+@pytest.mark.needs_cc
+def test_engines_read_weights_in_blocks_as_they_are_packed() -> None:
+    check_contributed(
+        blocked(4, 16, 48, "packed", flat=True, bias=True),
+        blocked(4, 32, 40, "plain"),
+        blocked(8, 16, 48, "packed"),
+        blocked(2, 16, 48, "packed"),
+        engine=True,
+    )
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("zeros", ["", "packed"])
+def test_scales_of_16_bits_stay_so(zeros: str) -> None:
+    plain = blocked(4, 16, 48, zeros)
+    x, packed, scales, *rest = plain.inputs
+    assert x is not None
+    assert scales is not None
+    halves = (x.astype(np.float16), packed, scales.astype(np.float16), *rest)
+    node = Contributed("MatMulNBits", halves, plain.attributes, (1, 2, 3))
+    graph = import_onnx(model_of((node,), opset=17))
+    (product,) = (one for one in graph.nodes if isinstance(one.op, BlockMatMul))
+    kinds = [str(graph.types[value]) for value in product.inputs]
+    assert kinds[1:3] == ["int32[6, 5]", "float16[3, 5]"]
+    check_contributed(node, engine=True, rtol=2e-3, atol=2e-3)
+    assert "block rows (rule)" in str(compile(graph, cache=False).explain())
+
+
+def test_blocks_that_are_no_whole_words_become_numbers() -> None:
+    """onnxruntime refuses them, so the expected numbers are computed here."""
+    packed, scales = drawn(1, "uint8", 3, 2, 2), random(2, 3, 2)
+    counts: dict[str, Attribute] = {"K": 7, "N": 3, "bits": 4, "block_size": 4}
+    x = random(1, 2, 7)
+    node = Contributed("MatMulNBits", (x, packed, scales), counts, (1, 2))
+    graph = import_onnx(model_of((node,), opset=17))
+    assert not any(isinstance(one.op, BlockMatMul) for one in graph.nodes)
+    levels = np.stack([packed & 15, packed >> 4], axis=-1).reshape(3, 2, 4)
+    weights = ((levels - 8.0) * scales[..., None]).reshape(3, 8)[:, :7]
+    (found,) = evaluate(graph, {graph.inputs[0]: x}).values()
+    np.testing.assert_allclose(found, x @ weights.T, rtol=1e-5)
 
 
 @pytest.mark.needs_cc
