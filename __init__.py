@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .graph.precision.accuracy import Accuracy as Accuracy
     from .graph.precision.calibrate import calibrate as calibrate
     from .graph.precision.calibration import Calibration as Calibration
+    from .graph.precision.stored_weights import with_weights as with_weights
     from .graph.precision.weights import QuantizedGraph as QuantizedGraph
     from .graph.precision.weights import quantize_weights as quantize_weights
     from .graph.types import TensorType as TensorType
@@ -119,6 +120,7 @@ _HOMES = {
     "tune": "autotune.tune:tune",
     "tuning_space": "autotune.space.summary:tuning_space",
     "verify_model": "graph.verification.verify_model:verify_model",
+    "with_weights": "graph.precision.stored_weights:with_weights",
 }
 __all__ = ["__version__", *_HOMES]
 

@@ -109,7 +109,7 @@ def quantize_weights(
     check_constants(constants)
     traced = traced_model(model, args, kwargs, shapes)
     graph = imported_graph(traced, shapes, constants)
-    found = list(_products(graph))
+    found = list(weighted_products(graph))
     chosen = None if only is None else _chosen(found, only)
     taken = [
         replace(product, reason=product.reason or "it is not among `only`")
@@ -165,7 +165,7 @@ def _check_data(method: str, data: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class WeightedProduct:
     """A node that multiplies with a constant. value: the constant; matrix: it as [K, N], None where
     `reason` says why it stays; rest: a bias that is added behind.
     """
@@ -187,19 +187,21 @@ class _Product:
         return self.node.name, self.node.outputs[0], self.value
 
 
-def _products(graph: Graph) -> Iterator[_Product]:
+def weighted_products(graph: Graph) -> Iterator[WeightedProduct]:
     """The nodes whose weights are constants, and those that hold graphs."""
     makers = graph.producers
     for node in graph.nodes:
         if isinstance(node.op, RegionOperator):
-            yield _Product(node, "", None, "the products of branches and loops are not looked at")
+            yield WeightedProduct(
+                node, "", None, "the products of branches and loops are not looked at"
+            )
         if not isinstance(node.op, MatMul | Gemm):
             continue
         left, right = (_constant(graph, makers, value) for value in node.inputs[:2])
         if right is not None:
             yield _weighted(graph, node, node.inputs[1], right)
         elif left is not None:
-            yield _Product(node, node.inputs[0], None, "its weights are the first operand")
+            yield WeightedProduct(node, node.inputs[0], None, "its weights are the first operand")
 
 
 def _constant(graph: Graph, makers: Mapping[str, GraphNode], value: str) -> Array | Splat | None:
@@ -213,7 +215,7 @@ def _constant(graph: Graph, makers: Mapping[str, GraphNode], value: str) -> Arra
     return source.transpose(maker.op.permutation) if isinstance(source, np.ndarray) else None
 
 
-def _weighted(graph: Graph, node: GraphNode, value: str, weights: Array | Splat) -> _Product:
+def _weighted(graph: Graph, node: GraphNode, value: str, weights: Array | Splat) -> WeightedProduct:
     """A product with constant weights."""
     op, type_ = node.op, graph.types[value]
     reason, rest = "", node.inputs[2:]
@@ -232,12 +234,12 @@ def _weighted(graph: Graph, node: GraphNode, value: str, weights: Array | Splat)
         reason = "it scales or transposes its data" if unlike else ""
         rest = rest if op.beta else ()
     if reason or isinstance(weights, Splat):
-        return _Product(node, value, None, reason)
+        return WeightedProduct(node, value, None, reason)
     turned = isinstance(op, Gemm) and op.trans_b
-    return _Product(node, value, weights.T if turned else weights, rest=rest)
+    return WeightedProduct(node, value, weights.T if turned else weights, rest=rest)
 
 
-def _chosen(found: Sequence[_Product], only: Collection[str]) -> set[str]:
+def _chosen(found: Sequence[WeightedProduct], only: Collection[str]) -> set[str]:
     """The results of the products that were asked for. Raises: QuantizeError."""
     wanted = {only} if isinstance(only, str) else set(only)
     known = {name for product in found for name in product.names if name}
@@ -252,7 +254,7 @@ def _chosen(found: Sequence[_Product], only: Collection[str]) -> set[str]:
 
 
 def _moments(
-    graph: Graph, products: Sequence[_Product], data: Iterable[Mapping[str, Array]]
+    graph: Graph, products: Sequence[WeightedProduct], data: Iterable[Mapping[str, Array]]
 ) -> dict[tuple[str, bool], Doubles]:
     """The sum of x x^T over all rows x that products with the same weights multiply. Raises:
     QuantizeError where there are no data; ModelError for inputs that are not the model's.
@@ -295,11 +297,11 @@ class _Writer:
         self.graph, self.bits, self.group, self.symmetric = graph, bits, group, symmetric
         self.moments = moments
         self.builder = GraphBuilder.like(graph)
-        self.taken: dict[str, _Product] = {}
+        self.taken: dict[str, WeightedProduct] = {}
         self.reports: list[WeightReport] = []
         self.tables: dict[tuple[str, bool], tuple[tuple[str, ...], float, int]] = {}
 
-    def take(self, product: _Product) -> None:
+    def take(self, product: WeightedProduct) -> None:
         """Replace a product, or report the reason why it stays."""
         node, value = product.node, product.value
         title = node.name or node.outputs[0]
@@ -325,7 +327,7 @@ class _Writer:
         parts = (after.name, after.inputs, after.outputs, after.nodes, after.constants, after.types)
         return QuantizedGraph(*parts, weights=tuple(self.reports))
 
-    def _write(self, product: _Product) -> None:
+    def _write(self, product: WeightedProduct) -> None:
         node, builder = product.node, self.builder
         tables, _, _ = self._table(product)
         op = BlockMatMul(self.bits, self.group)
@@ -335,7 +337,7 @@ class _Writer:
         if product.rest:
             builder.add(Add(), value, *product.rest, output=last, name=node.name)
 
-    def _table(self, product: _Product) -> tuple[tuple[str, ...], float, int]:
+    def _table(self, product: WeightedProduct) -> tuple[tuple[str, ...], float, int]:
         """The names of levels, scales and zeros, the error, and their bytes; of weights that
         several products share, once.
         """
