@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ...tir.svg.picture import Picture
 from ...tir.svg.scale import Scale, tick_text
-from ...tir.svg.shapes import BLUE, FAINT, GREY, fitting, line, rectangle, text
+from ...tir.svg.shapes import BLUE, FAINT, GREY, fitting, line, rectangle, text, width_of
 
 _WIDTH, _ROW, _TOP, _BELOW = 720.0, 22.0, 26.0, 40.0
-_LABEL, _VALUE = 200.0, 70.0  # beside the bars
+_LABEL, _VALUE = 260.0, 70.0  # beside the bars; the label at most
 _SMALL = 11.0
 
 
@@ -29,7 +29,8 @@ def draw_errors(layers: Sequence[ErrorBar], caption: str) -> Picture:
     the error; of a layer without one, what it computes with.
     """
     errors = [one.error for one in layers if one.error]
-    scale = Scale.over(errors, _LABEL, _WIDTH - _VALUE, logarithmic=True)
+    label = min(_LABEL, max((width_of(one.layer) for one in layers), default=0.0) + 32)
+    scale = Scale.over(errors, label, _WIDTH - _VALUE, logarithmic=True)
     bottom = _TOP + _ROW * len(layers)
     marks = list(_frame(scale, bottom)) if errors else []
     for number, one in enumerate(layers):

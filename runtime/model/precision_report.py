@@ -83,7 +83,8 @@ class PrecisionReport:
     def counts(self) -> str:
         """How many layers compute with what."""
         found = Counter(layer.precision for layer in self.layers)
-        return ", ".join(f"{kind} {count}" for kind, count in found.items())
+        listed = ", ".join(f"{kind} {count}" for kind, count in found.items())
+        return f"products {len(self.layers)}: {listed or 'none'}"
 
     @property
     def summary(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -143,7 +144,8 @@ class PrecisionReport:
         said = [f"{label}: {line}" for label, lines in self.summary for line in lines]
         text = "<br>".join(escape(printable(line)) for line in said)
         shown = len(rows) <= _SHOWN
-        table = details(f"{len(rows)} products", html_table(heads, rows), shown=shown)
+        title = f"{len(rows)} product{'' if len(rows) == 1 else 's'}"
+        table = details(title, html_table(heads, rows), shown=shown)
         return f"<p>{text}</p>" + (table if rows else "")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tilewright.runtime.model.precision_report import LayerPrecision, PrecisionReport
@@ -53,7 +55,7 @@ def test_notes_of_16_bits_have_no_remarks_and_are_counted() -> None:
         ("it's", "data and weights in bfloat16"),
         ("conv", "float32"),
     ]
-    counts = "weights in float16 1, data and weights in bfloat16 1, float32 1"
+    counts = "products 3: weights in float16 1, data and weights in bfloat16 1, float32 1"
     assert found.summary == (("precision", (counts,)),)
 
 
@@ -103,19 +105,16 @@ def test_a_table_of_many_layers_opens_at_a_click() -> None:
     layers = tuple(LayerPrecision(f"fc{n}", "bytes", "") for n in range(25))
     assert "<details><summary" in PrecisionReport(layers)._repr_html_()
     assert "<details open><summary" in PrecisionReport(layers[:24])._repr_html_()
+    assert ">1 product</summary>" in PrecisionReport(layers[:1])._repr_html_()
 
 
 def test_a_picture_has_a_bar_for_each_error_and_says_what_has_none() -> None:
     picture = PrecisionReport.of(BYTES).picture()
-    assert picture.caption == "bytes 2, float32 2"
+    assert picture.caption == "products 4: bytes 2, float32 2"
     assert picture.svg.count("<rect") == 2
-    widths = [
-        float(part.split('"')[1])
-        for part in picture.svg.split("<rect")[1:]
-        for part in [part[part.index("width=") :]]
-    ]
+    widths = [float(width) for width in re.findall(r'<rect [^>]*width="([\d.]+)"', picture.svg)]
     assert widths[0] > widths[1]  # the larger error
-    assert picture.svg.count(">float32<title>") + picture.svg.count(">float32<") >= 2
+    assert picture.svg.count("</title>float32</text>") == 2
     for text in ("3.8e-02", "6.5e-03", "/block.1/conv", "error, of the power of the result"):
         assert text in picture.svg
 
