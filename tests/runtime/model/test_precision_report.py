@@ -99,6 +99,7 @@ def test_a_page_has_a_table_of_the_layers_and_no_note_twice() -> None:
     assert html.count("ranked in part") == 1
     hostile = PrecisionReport((LayerPrecision("<b>", "bytes", "<i>"),), ("<p>",), ())
     assert "<td>&lt;b&gt;</td><td>bytes</td><td></td><td>&lt;i&gt;</td>" in hostile._repr_html_()
+    assert "precision: &lt;p&gt;<" in hostile._repr_html_()
 
 
 def test_a_table_of_many_layers_opens_at_a_click() -> None:
