@@ -18,7 +18,7 @@ from .arguments import (
     whole,
 )
 from .constants import constants_of
-from .errors import OK
+from .errors import OK, UsageError
 from .text import paragraph, working
 
 if TYPE_CHECKING:
@@ -85,7 +85,14 @@ def add_parser(verbs: Verbs) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Calibrate, and write the file."""
     from ..graph.precision.calibrate import calibrate  # start-up
+    from .engines import SUFFIX
 
+    if arguments.model.endswith(SUFFIX):
+        raise UsageError(
+            f"calibrate: '{arguments.model}' is an engine, whose precision was decided when it was "
+            "compiled; expected a model.",
+            code="cli-calibrate-engine",
+        )
     with working(f"calibrating {Path(arguments.model).name}") as tell:
         found = calibrate(
             arguments.model,

@@ -197,6 +197,16 @@ def test_calibrate_refuses_what_it_cannot_read(
     assert not Path("c.npz").exists()
 
 
+def test_an_engine_is_not_calibrated(tilewright: Command) -> None:
+    done = tilewright("calibrate", "old.twe", ".", "-o", "c.npz")
+    assert (done.code, done.out, done.err) == (
+        2,
+        "",
+        "UsageError: calibrate: 'old.twe' is an engine, whose precision was decided when it was "
+        "compiled; expected a model. [cli-calibrate-engine]\n",
+    )
+
+
 @pytest.mark.needs_cc
 def test_a_model_is_compiled_to_bytes_and_explained(
     tilewright: Command, classifier: Path, data: Path, calibration: Path
