@@ -93,16 +93,7 @@ def add_bound(parser: argparse.ArgumentParser, of: str, share: str) -> None:
 
 def add_compilation(parser: argparse.ArgumentParser) -> None:
     """Add the options of compilation."""
-    parser.add_argument(
-        "--shapes",
-        action="append",
-        default=[],
-        metavar="NAME:SIZES",
-        help="sizes that the model leaves open: image:1x3x224x224 for an input, batch:1 for a "
-        "symbol, mask:[8] for an input of one dimension; several with commas; batch:1-8-64: any "
-        "size from 1 to 64, best at 8; `tilewright explain` says what is assumed of the others",
-    )
-    add_constants(parser)
+    add_shapes(parser)
     parser.add_argument(
         "--target",
         metavar="TARGET",
@@ -116,6 +107,20 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         help="error of outputs that you accept, as a share of their largest magnitude, from 1e-5: "
         "allows algorithms that round more (default: none of them)",
     )
+
+
+def add_shapes(parser: argparse.ArgumentParser) -> None:
+    """Add `--shapes` and `--constants`, what a model leaves open."""
+    parser.add_argument(
+        "--shapes",
+        action="append",
+        default=[],
+        metavar="NAME:SIZES",
+        help="sizes that the model leaves open: image:1x3x224x224 for an input, batch:1 for a "
+        "symbol, mask:[8] for an input of one dimension; several with commas; batch:1-8-64: any "
+        "size from 1 to 64, best at 8; `tilewright explain` says what is assumed of the others",
+    )
+    add_constants(parser)
 
 
 def add_schedules(parser: argparse.ArgumentParser) -> None:

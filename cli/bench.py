@@ -1,5 +1,6 @@
 """`tilewright bench`: time a model against other systems, in one process, in interleaved rounds.
-First every system's outputs must be equal to ours; exit code 1 where one differs.
+First every system's outputs must be equal to ours; exit code 1 where one differs. With
+`--precision`, the same model in float32 is one of the systems.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .arguments import (
 )
 from .constants import constants_of
 from .errors import MISMATCH, OK, UsageError
+from .precision import GivenPrecision, add_precision, precision_of
 from .text import working
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ _EXAMPLES = """\
   tilewright bench model.onnx --against onnxruntime,openvino --threads 1,2
   tilewright bench model.onnx --against openvino --shapes batch:8 --duration 20
   tilewright bench model.onnx --against onnxruntime --load-inputs in.npz --json
+  tilewright bench model.onnx --precision bfloat16          beside float32
+  tilewright bench model.onnx --precision int8 --calibration model.npz --against onnxruntime
 """
 
 
@@ -48,14 +52,15 @@ def add_parser(verbs: Verbs) -> None:
         "time a model against other systems",
         described_by(__doc__),
         _EXAMPLES,
-        "MODEL --against PEER,...",
+        "MODEL (--against PEER,... | --precision TYPE)",
     )
     add_model(parser, archives=False)
+    add_precision(parser)
     add_schedules(parser)
     parser.add_argument(
         "--against",
-        required=True,
         type=_names,
+        default=(),
         metavar="PEER,...",
         help='onnxruntime, openvino; pip install -e ".[peers]" brings them',
     )
@@ -91,13 +96,20 @@ def add_parser(verbs: Verbs) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compile, check and time; fail before compiling where a peer is missing."""
     from ..graph.given_model import is_archive  # start-up
-    from .compare.comparison import Tolerance
+    from .compare.float_engine import FloatEngine
     from .compare.peers import choose_peers
     from .compare.text import BenchReport
     from .conditions import conditions
     from .described import described
     from .engines import SUFFIX, engine_of
 
+    given = precision_of(arguments)
+    if not arguments.against and not given.kinds:
+        raise UsageError(
+            "bench: there is nothing to time the model against; expected --against or --precision.",
+            code="cli-bench-alone",
+            hints=("`tilewright run` times it alone.",),
+        )
     peers = choose_peers(arguments.against)
     if arguments.model.endswith(SUFFIX):
         raise UsageError(
@@ -111,8 +123,10 @@ def run(arguments: argparse.Namespace) -> int:
             code="cli-bench-archive",
             hints=("`tilewright run` times it alone.",),
         )
-    engine = engine_of(arguments)
-    tolerance = Tolerance(arguments.atol, arguments.rtol, engine.parts.report.tolerance)
+    engine = engine_of(arguments, given)
+    if given.kinds:
+        peers = (FloatEngine(engine_of(arguments, GivenPrecision())), *peers)
+    tolerance = _tolerance(arguments, engine, given)
     report = BenchReport(
         str(engine.interface),
         str(engine.parts.artifact.target),
@@ -121,6 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
         conditions(peers),
         peers,
         _blocks(arguments, engine, peers, tolerance),
+        _precision(engine, given),
     )
     if arguments.json:
         print(json.dumps({**described(engine), **report.to_json()}, indent=1))
@@ -154,8 +169,33 @@ def _blocks(
         return compare_systems(engine, model, inputs, peers, threads, tolerance, effort)
 
 
+def _tolerance(arguments: argparse.Namespace, engine: Engine, given: GivenPrecision) -> Tolerance:
+    """By how much outputs may differ: of 16 bits, what two systems of that type may; of bytes, what
+    the caller says, and else they are held to nothing.
+    """
+    from ..runtime.model.verification import RELATIVE, SLACK  # start-up
+    from .compare.comparison import Tolerance
+
+    atol, rtol = arguments.atol, arguments.rtol
+    if "int8" in given.kinds and atol is None and rtol is None:
+        return Tolerance(accepted=1.0, is_held=False)
+    halves = [SLACK * RELATIVE[kind] for kind in given.kinds if kind in RELATIVE]
+    accepted = engine.parts.report.tolerance
+    return Tolerance(atol, rtol, max((*halves, accepted or 0.0)) or None)
+
+
+def _precision(engine: Engine, given: GivenPrecision) -> tuple[str, ...]:
+    """What our engine was asked for, and what it computes with."""
+    if not given.kinds:
+        return ()
+    found = engine.explain().precision
+    return (str(given), *(line for _, lines in found.summary for line in lines))
+
+
 def _allowed(engine: Engine, tolerance: Tolerance) -> str:
     """The tolerance in words."""
+    if not tolerance.is_held:
+        return "any difference: bytes round by their ranges; --rtol R says what is allowed"
     if tolerance.atol is not None or tolerance.rtol is not None:
         return f"{tolerance.atol or 0:g} + {tolerance.rtol or 0:g} * |ours|, element by element"
     from ..runtime.model.verification import RELATIVE, SLACK, allowed_share  # start-up

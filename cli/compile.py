@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from .arguments import add_json, add_model, add_schedules, add_verb, described_by
 from .errors import OK, UsageError
+from .precision import add_precision
 from .text import paragraph
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ _EXAMPLES = """\
   tilewright compile resnet50.onnx                          writes resnet50.twe
   tilewright compile model.onnx --shapes batch:8 -o b8.twe
   tilewright run --load-engine b8.twe                       runs it
+  tilewright compile model.onnx --precision int8 --calibration model.npz
+  tilewright compile model.onnx --precision int8 --calibration model.npz \\
+    --accuracy top1 --max-drop 0.01 --held-out test/
 """
 
 
@@ -36,6 +40,7 @@ def add_parser(verbs: Verbs) -> None:
         "MODEL",
     )
     add_model(parser)
+    add_precision(parser)
     add_schedules(parser)
     parser.add_argument(
         "-o",
@@ -80,6 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(paragraph("target", str(engine.parts.artifact.target)))
     print(paragraph("kernels", kernels + (f": {proofs}" if proofs else ""), *_unchecked(report)))
     print(paragraph("tuning", tuning))
+    for label, lines in report.precision.summary:
+        print(paragraph(label, *lines))
     print(paragraph("memory", str(engine.memory_plan)))
     print(paragraph("written", f"{file} ({bytes_text(size)})"))
     return OK

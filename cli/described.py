@@ -11,7 +11,9 @@ from ..runtime.version import tool_version
 
 
 def described(engine: Engine) -> dict[str, object]:
-    """Model, target, interface, counts of kernels and verdicts, memory in bytes, build seconds."""
+    """Model, target, interface, counts of kernels and verdicts, what products compute with, memory
+    in bytes, build seconds.
+    """
     report, plan = engine.explain(), engine.memory_plan
     return {
         "tool": tool_version(),
@@ -23,6 +25,7 @@ def described(engine: Engine) -> dict[str, object]:
         "launches": len(engine.parts.artifact.launches),
         "proofs": report.proofs,
         "coverage": dict(report.coverage.counts),
+        "precision": report.precision.to_json(),
         "memory": plan_to_json(plan),
         "build_seconds": dict(report.seconds),
     }

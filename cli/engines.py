@@ -14,6 +14,7 @@ from ..tir.work.work import operations
 from .arguments import shapes_of
 from .constants import constants_of
 from .errors import UsageError
+from .precision import GivenPrecision, precision_of
 from .text import working
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 SUFFIX = ".twe"
 
 
-def engine_of(arguments: argparse.Namespace) -> Engine:
-    """The engine of MODEL and its options.
+def engine_of(arguments: argparse.Namespace, precision: GivenPrecision | None = None) -> Engine:
+    """The engine of MODEL and its options. precision: in place of the one that is asked for.
 
     Raises: UsageError for contradictory options; whatever `compile` and `load` raise.
     """
@@ -38,6 +39,7 @@ def engine_of(arguments: argparse.Namespace) -> Engine:
         return loaded(path, arguments)
     from ..graph.compile import compile  # loading an engine does not need the compiler
 
+    given = precision_of(arguments) if precision is None else precision
     with working(f"compiling {Path(path).name}") as tell:
         return compile(
             path,
@@ -45,6 +47,9 @@ def engine_of(arguments: argparse.Namespace) -> Engine:
             shapes=shapes_of(arguments.shapes),
             constants=constants_of(arguments.constants),
             tolerance=arguments.tolerance,
+            precision=given.precision,
+            calibration=given.calibration,
+            accuracy=given.accuracy,
             schedules=schedules_of(arguments),
             require_tuned=arguments.require_tuned,
             progress=tell,
@@ -61,7 +66,7 @@ def schedules_of(arguments: argparse.Namespace) -> TuningLog | None:
 
 
 def loaded(path: str, arguments: argparse.Namespace) -> Engine:
-    """Load the engine of a file, which fixes shapes, target, tolerance and schedules.
+    """Load the engine of a file, which fixes shapes, target, precision and schedules.
 
     Raises: UsageError where an option contradicts it; whatever `load` raises.
     """
@@ -72,6 +77,9 @@ def loaded(path: str, arguments: argparse.Namespace) -> Engine:
         "--tolerance": arguments.tolerance,
         "--log": arguments.log,
         "--require-tuned": arguments.require_tuned,
+        "--precision": getattr(arguments, "precision", None),
+        "--calibration": getattr(arguments, "calibration", None),
+        "--accuracy": getattr(arguments, "accuracy", None),
     }
     for option, value in fixed.items():
         if value:

@@ -34,11 +34,16 @@ _CODES = {
     "PeerFailed": UNSUPPORTED,
     "SystemFailed": UNSUPPORTED,
 }
-# codes of errors about what was given: `--shapes`, `--constants`, a log that is no file to read, an
-# output without a place
+# codes of errors about what was given: `--shapes`, `--constants`, data and budgets of a precision,
+# a log that is no file to read, an output without a place
 _USAGE_CODES = (
     "shapes-",
     "constants-",
+    "accuracy-",
+    "bytes-name",
+    "calibrate-",
+    "calibration-",
+    "precision-name",
     "log-missing",
     "log-read",
     "log-kind",

@@ -1,5 +1,5 @@
 """`tilewright explain`: report how a model was compiled: passes, fusion, missed fusions with their
-reasons, the schedule, proof and check of each kernel, memory.
+reasons, the schedule, proof and check of each kernel, precision, memory.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from .arguments import add_json, add_model, add_schedules, add_verb, described_by
 from .errors import OK
+from .precision import add_precision
 
 if TYPE_CHECKING:
     from .arguments import Verbs
@@ -18,6 +19,7 @@ _EXAMPLES = """\
   tilewright explain model.onnx
   tilewright explain model.onnx | grep 'not fused'    each missed fusion, with its reason
   tilewright explain model.twe --json                 of an engine that was compiled before
+  tilewright explain int8.twe | grep precision:       what each product computes with, and why
 """
 
 
@@ -32,6 +34,7 @@ def add_parser(verbs: Verbs) -> None:
         "MODEL",
     )
     add_model(parser, engines=True)
+    add_precision(parser)
     add_schedules(parser)
     add_json(parser)
     parser.set_defaults(run=run)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .arguments import add_json, add_model, add_schedules, add_verb, described_by
 from .errors import OK
+from .precision import add_precision
 from .text import paragraph
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def add_parser(verbs: Verbs) -> None:
         "MODEL -o FOLDER",
     )
     add_model(parser)
+    add_precision(parser)
     add_schedules(parser)
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", required=True, help="where the files go; made if needed"

@@ -13,14 +13,28 @@ from contextlib import contextmanager
 
 from ..tir.errors import TilewrightError
 from ..tir.text.display import printable
-from . import bench, compile, doctor, explain, export_c, fuzz, reduce, run, tune, verify
+from . import bench, calibrate, compile, doctor, explain, export_c, fuzz, reduce, run, tune, verify
 from .demo import demo
 from .errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, error_json, exit_code
 from .guarded import guarded_output
 from .log import log
 from .parser import Parser
 
-VERBS = (demo, run, verify, reduce, bench, compile, export_c, explain, tune, log, fuzz, doctor)
+VERBS = (
+    demo,
+    run,
+    verify,
+    reduce,
+    bench,
+    calibrate,
+    compile,
+    export_c,
+    explain,
+    tune,
+    log,
+    fuzz,
+    doctor,
+)
 
 _EPILOG = """\
 exit codes:

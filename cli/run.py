@@ -21,6 +21,7 @@ from .arguments import (
     whole,
 )
 from .errors import MISMATCH, OK, UsageError
+from .precision import add_precision
 from .text import bad, good, paragraph
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def add_parser(verbs: Verbs) -> None:
         "MODEL",
     )
     add_model(parser, optional=True)
+    add_precision(parser)
     add_schedules(parser)
     parser.add_argument("--load-engine", metavar="FILE", help="run this engine, not MODEL")
     parser.add_argument("--save-engine", metavar="FILE", help="write the engine (.twe)")

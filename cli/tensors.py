@@ -1,4 +1,4 @@
-"""Reading and writing arrays: `--load-inputs` and `--save-outputs`."""
+"""Reading and writing arrays: `--load-inputs`, `--held-out` and `--save-outputs`."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ from ..tir.output_file import writing
 from .errors import UsageError
 
 
-def load_inputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, Array]:
+def load_inputs(
+    path: str, specs: Sequence[TensorSpec], option: str = "--load-inputs"
+) -> dict[str, Array]:
     """Load the inputs of a file: .npz with arrays by name, or .npy for a single input.
 
     Raises: UsageError for a file that holds something else; OSError.
     """
     try:
-        found = np.load(path, allow_pickle=False)
+        with open(path, "rb") as file:  # NumPy leaves a damaged one open
+            found = np.load(file, allow_pickle=False)
+            if not isinstance(found, np.ndarray):
+                return {name: found[name] for name in found.files}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UsageError(
-            f"--load-inputs: '{path}' is no file of arrays; expected .npz or .npy, no pickles.",
+            f"{option}: '{path}' is no file of arrays; expected .npz or .npy, no pickles.",
             code="cli-inputs-file",
             hints=("np.savez('inputs.npz', **{name: array}) writes one.",),
         ) from error
-    if isinstance(found, np.ndarray):
-        if len(specs) != 1:
-            listed = ", ".join(map(str, specs))
-            raise UsageError(
-                f"--load-inputs: '{path}' holds one array without a name; expected {listed}.",
-                code="cli-inputs-names",
-                hints=("np.savez('inputs.npz', **{name: array}) keeps names.",),
-            )
-        return {specs[0].name: found}
-    with found:
-        return {name: found[name] for name in found.files}
+    if len(specs) != 1:
+        listed = ", ".join(map(str, specs))
+        raise UsageError(
+            f"{option}: '{path}' holds one array without a name; expected {listed}.",
+            code="cli-inputs-names",
+            hints=("np.savez('inputs.npz', **{name: array}) keeps names.",),
+        )
+    return {specs[0].name: found}
 
 
 def save_outputs(path: str, outputs: Mapping[str, Array]) -> Path:

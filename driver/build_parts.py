@@ -112,7 +112,7 @@ def _report(built: ProgramTexts, clock: Clock, options: ProgramOptions, whole: s
     laps, notes = (*options.seconds, *clock.laps), (*options.notes, *built.notes)
     return EngineReport(
         *(built.kernels, notes, laps, options.tolerance, whole),
-        precision=options.precision,
+        rounded=options.rounded,
         allow=options.allow,
     )
 

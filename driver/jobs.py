@@ -49,7 +49,7 @@ class ProgramOptions:
     tolerance: the share of an output's largest magnitude that `verify` allows where it is more than
     usual. divisible: see `CodeOptions`. oracle: the reference beside which the whole engine is run
     where verify is "all" or "emulated", or why there is none. allow: instructions with a liberty
-    that a rule may use. precision: the products whose operands are rounded, for the report.
+    that a rule may use. rounded: the products whose operands are rounded, for the report.
     """
 
     strict: bool = False
@@ -65,7 +65,7 @@ class ProgramOptions:
     divisible: frozenset[str] = frozenset()
     oracle: Oracle | str = "off"
     allow: tuple[str, ...] = ()
-    precision: tuple[str, ...] = ()
+    rounded: tuple[str, ...] = ()
 
     @property
     def checks_kernels(self) -> bool:

@@ -101,7 +101,7 @@ def _rebuild(
         max_contexts=max_contexts,
         tolerance=parts.report.tolerance,
         allow=parts.report.allow,
-        precision=parts.report.precision,
+        rounded=parts.report.rounded,
         oracle=oracle if parts.reference is None else parts.reference.model(),
     )
     model = parts.plain.model()

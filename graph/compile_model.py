@@ -141,7 +141,7 @@ def _compiled(
         seconds=(*clock.laps, *planned.seconds),
         tolerance=options.tolerance,
         allow=planned.allow,
-        precision=tuple(one.told for one in planned.products if one.form != "float32"),
+        rounded=tuple(one.told for one in planned.products if one.form != "float32"),
     )
     job = _Job(planned, target, source, how)
     made = _build(job)

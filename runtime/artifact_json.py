@@ -164,7 +164,7 @@ def report_to_json(report: EngineReport) -> Json:
         "seconds": [[name, seconds] for name, seconds in report.seconds],
         "tolerance": report.tolerance,
         "whole": report.whole,
-        "precision": [cut_line(line) for line in report.precision],
+        "rounded": [cut_line(line) for line in report.rounded],
         "allow": list(report.allow),
     }
 
@@ -177,14 +177,14 @@ def _kernel_to_json(kernel: KernelReport) -> Json:
 def report_from_json(data: Reader) -> EngineReport:
     """The report that `report_to_json` wrote. Raises: IRError."""
     pairs = [list(item.items(2)) for item in data["seconds"].items()]
-    whole, precision, allow = (data.optional(name) for name in ("whole", "precision", "allow"))
+    whole, rounded, allow = (data.optional(name) for name in ("whole", "rounded", "allow"))
     return EngineReport(
         tuple(_kernel_report(item) for item in data["kernels"].items()),
         tuple(item.line() for item in data["notes"].items()),
         tuple((pair[0].text(), pair[-1].number()) for pair in pairs if pair),
         data["tolerance"].or_none(Reader.number),
         "off" if whole is None else whole.text(),
-        precision=() if precision is None else tuple(item.line() for item in precision.items()),
+        rounded=() if rounded is None else tuple(item.line() for item in rounded.items()),
         allow=() if allow is None else tuple(item.line() for item in allow.items()),
     )
 

@@ -30,12 +30,14 @@ class PeerDiffers(TilewrightError, ArithmeticError):
 class Tolerance:
     """The allowed difference: atol + rtol * |ours| for each element. Where neither is given: SLACK
     times the tolerance of `verify`, relative to the largest magnitude of an output, or the accepted
-    error of the engine, whichever is larger.
+    error of the engine, whichever is larger. is_held: whether systems that differ by more are not
+    timed; else the difference is only reported.
     """
 
     atol: float | None = None
     rtol: float | None = None
     accepted: float | None = None
+    is_held: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,18 @@ class ThreadComparison:
     """The comparison at one number of threads.
 
     reports: the outputs of each peer compared with ours. rounds: None where nothing was timed.
+    is_held: whether the outputs are held to a tolerance.
     """
 
     threads: int
     reports: tuple[Report, ...]
     rounds: Rounds | None
+    is_held: bool = True
 
     @property
     def is_equal(self) -> bool:
-        """Whether every output of every peer is equal to ours."""
-        return all(self.reports)
+        """Whether every output of every peer is equal to ours, as far as they are held to it."""
+        return not self.is_held or all(self.reports)
 
 
 def outcome(ratio: Ratio) -> str:
@@ -95,16 +99,17 @@ def compare_systems(
         systems.clear()
         systems.update(load_systems(engine, model, inputs, peers, count))
         reports[count] = tuple(output_reports(systems, tolerance))
-    if effort.calls == 0 or not all(report for found in reports.values() for report in found):
-        return tuple(ThreadComparison(count, reports[count], None) for count in threads)
+    held = tolerance.is_held
+    differ = held and not all(report for found in reports.values() for report in found)
+    if effort.calls == 0 or differ:
+        return tuple(ThreadComparison(count, reports[count], None, held) for count in threads)
     blocks = []
     for number, count in enumerate(threads):
         if number:
             systems.clear()
             systems.update(load_systems(engine, model, inputs, peers, count))
-        blocks.append(
-            ThreadComparison(count, reports[count], _timed(engine, systems, count, effort))
-        )
+        rounds = _timed(engine, systems, count, effort)
+        blocks.append(ThreadComparison(count, reports[count], rounds, held))
     return tuple(blocks)
 
 

@@ -22,7 +22,7 @@ class BenchReport:
     """The results of all comparisons.
 
     model, target: of our engine, as text. inputs: their source. allowed: the tolerance, in words.
-    conditions: the machine and the versions.
+    conditions: the machine and the versions. precision: of our engine, in words.
     """
 
     model: str
@@ -32,6 +32,7 @@ class BenchReport:
     conditions: Mapping[str, str]
     peers: tuple[Peer, ...]
     blocks: tuple[ThreadComparison, ...]
+    precision: tuple[str, ...] = ()
 
     @property
     def is_equal(self) -> bool:
@@ -44,6 +45,7 @@ class BenchReport:
             paragraph("target", self.target),
             paragraph("machine", *_machine(self.conditions)),
             paragraph("systems", *self._systems()),
+            *([paragraph("precision", *self.precision)] if self.precision else []),
             paragraph("inputs", self.inputs),
             paragraph("check", f"allowed: {self.allowed}", *self._checks()),
         ]
@@ -76,7 +78,8 @@ class BenchReport:
     def _checks(self) -> Iterator[str]:
         for block in self.blocks:
             for report in block.reports:
-                yield from _check(report, block.threads)
+                check = _check if block.is_held else _difference
+                yield from check(report, block.threads)
         if not self.is_equal:
             yield "`tilewright run MODEL --check` compares ours with the model in float64."
 
@@ -84,6 +87,7 @@ class BenchReport:
         return {
             "threads": block.threads,
             "settings": {peer.name: dict(peer.settings(block.threads)) for peer in self.peers},
+            "held": block.is_held,
             "check": [_check_json(report) for report in block.reports],
             "timing": None if block.rounds is None else _rounds_json(block.rounds),
         }
@@ -105,6 +109,15 @@ def _check(report: Report, threads: int) -> Iterator[str]:
         return
     yield f"{head}: {bad('different')}"
     yield from (f"  {output}" for output in report.outputs if not output.share <= 1)
+
+
+def _difference(report: Report, threads: int) -> Iterator[str]:
+    """The output that is off by the largest share of its magnitude."""
+    farthest = max(report.outputs, key=lambda output: output.share)
+    yield (
+        f"{report.engine}, {_threads(threads)}: {farthest.name} differs by {farthest.error:.3g}, "
+        f"{farthest.share:.2g} of its largest magnitude"
+    )
 
 
 def _latency(threads: int, rounds: Rounds) -> Iterator[str]:

@@ -59,7 +59,7 @@ class PythonBackend:
             (),
             options.notes,
             tolerance=options.tolerance,
-            precision=options.precision,
+            rounded=options.rounded,
             allow=options.allow,
         )
         return parts_of(code, (), report, plain_model(job.program, job.constants), options)

@@ -128,7 +128,11 @@ def test_an_engine_is_refused_because_peers_cannot_run_it(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "the following arguments are required: --against"),
+        (
+            (),
+            "UsageError: bench: there is nothing to time the model against; expected --against or "
+            "--precision. [cli-bench-alone]\n  Hint: `tilewright run` times it alone.\n",
+        ),
         (("--against", "onnxruntime", "--rounds", "6"), "'6' is below 7 rounds"),
         (("--against", "onnxruntime", "--rounds", "x"), "'x' is not a whole number"),
     ],

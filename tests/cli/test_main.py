@@ -31,6 +31,7 @@ NAMES = (
     "verify",
     "reduce",
     "bench",
+    "calibrate",
     "compile",
     "export-c",
     "explain",
@@ -160,7 +161,15 @@ def test_an_error_is_json_where_that_is_asked_for(tilewright: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "offered"), [("tilewright ex", "explain"), ("tilewright log sh", "show")]
+    ("line", "offered"),
+    [
+        ("tilewright ex", "explain"),
+        ("tilewright cal", "calibrate"),
+        ("tilewright log sh", "show"),
+        ("tilewright calibrate m.onnx data -o c.npz --method en", "entropy"),
+        ("tilewright compile m.onnx --prec", "--precision"),
+        ("tilewright compile m.onnx --accuracy ag", "agreement"),
+    ],
 )
 def test_a_shell_may_complete_verbs(line: str, offered: str) -> None:
     pytest.importorskip("argcomplete")

@@ -123,11 +123,11 @@ def test_a_cpu_of_an_older_file_multiplies_bfloat16_at_the_nominal_rate() -> Non
 
 
 def test_which_operands_were_rounded_survives_and_older_files_say_none() -> None:
-    report = EngineReport((), precision=("node 'fc' (Gemm): weights in float16",), allow=("x",))
+    report = EngineReport((), rounded=("node 'fc' (Gemm): weights in float16",), allow=("x",))
     assert report_from_json(through_text(report_to_json(report))) == report
     data = report_to_json(report)
     assert isinstance(data, dict)
-    del data["precision"], data["allow"]
+    del data["rounded"], data["allow"]
     assert report_from_json(through_text(data)) == EngineReport(())
 
 

@@ -189,3 +189,14 @@ def test_a_ratio_is_a_win_a_loss_a_tie_or_disturbed(
     low: float, median: float, high: float, expected: str
 ) -> None:
     assert outcome(Ratio(median, low, high, ())) == expected
+
+
+def test_what_is_held_to_nothing_is_timed_however_far_off(
+    engine: Engine, tiny: Path, inputs: dict[str, Array]
+) -> None:
+    far = FakePeer(error=1e3)
+    for held in (True, False):
+        tolerance = Tolerance(accepted=1.0, is_held=held)
+        (block,) = blocks(engine, tiny, inputs, far, effort=ONCE, tolerance=tolerance)
+        assert (block.is_equal, block.rounds is None) == (not held, held)
+        assert block.reports[0].outputs[0].share > 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -145,7 +146,8 @@ def test_json_holds_every_figure() -> None:
     assert list(found) == ["conditions", "inputs_from", "allowed", "equal", "blocks"]
     assert found["conditions"] == CONDITIONS
     (block,) = found["blocks"]
-    assert list(block) == ["threads", "settings", "check", "timing"]
+    assert list(block) == ["threads", "settings", "held", "check", "timing"]
+    assert block["held"] is True
     assert block["settings"]["openvino"]["INFERENCE_PRECISION_HINT"] == "f32"
     assert block["settings"]["onnxruntime"]["intra_op_num_threads"] == "1"
     assert block["check"][1] == {
@@ -178,3 +180,14 @@ def test_json_of_what_was_not_timed() -> None:
     found = comparison(ThreadComparison(1, DIFFERENT, None)).to_json()
     assert found["equal"] is False
     assert json.loads(json.dumps(found))["blocks"][0]["timing"] is None
+
+
+def test_a_narrower_engine_says_what_it_is_and_how_far_off() -> None:
+    block = ThreadComparison(2, DIFFERENT, None, is_held=False)
+    found = replace(comparison(block), precision=("int8", "5 of 10 products multiply bytes"))
+    said = str(found)
+    assert found.is_equal
+    assert "\nprecision  int8\n           5 of 10 products multiply bytes\ninputs" in said
+    assert "openvino, 2 threads: y0 differs by 2.5e-05, 2.5 of its largest magnitude" in said
+    assert "--check" not in said
+    assert not ThreadComparison(2, DIFFERENT, None).is_equal
