@@ -68,9 +68,9 @@ def compile_model(
     clock = Clock()
     imported = imported_graph(model, options.shapes, options.constants)
     clock.lap("import")
+    if options.calibration is not None:
+        return _with_bytes(imported, target, options, tell)
     with telling_assumed(imported.dims):
-        if options.calibration is not None:
-            return _with_bytes(imported, target, options, tell)
         return _compiled(imported, target, options, clock, tell)
 
 
@@ -83,7 +83,8 @@ def _with_bytes(
 
     def build(graph: Graph, is_final: bool, others: str | Mapping[str, str]) -> Engine:
         how = replace(plain, precision=others) if is_final else replace(plain, verify="off")
-        return _compiled(graph, target, how, Clock(), tell if is_final else _silent)
+        with telling_assumed(imported.dims):
+            return _compiled(graph, target, how, Clock(), tell if is_final else _silent)
 
     others, names = _without_bytes(options.precision, target)
     is_auto = options.precision == "auto"
@@ -159,7 +160,7 @@ def _compiled(
     if not planned.is_rounded:
         return made.engine
     found = _beside_floats(job, made.engine) if without is None else f"not measured: {without}"
-    return _noted(job, made.engine, f"precision: {found}")
+    return _noted(job, made.engine, f"accuracy: {found}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,8 @@ class SliceScore:
 
     def __str__(self) -> str:
         held = "" if self.is_held else ", not held to the budget"
-        return f"{self.name}: {self.narrow:.6g} for {self.exact:.6g}, {self.count} samples{held}"
+        scores = f"{self.narrow:.6g}, in floats {self.exact:.6g}"
+        return f"{self.name}: {scores}; {self.count} samples{held}"
 
 
 class Evaluation:

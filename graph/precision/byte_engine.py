@@ -144,8 +144,9 @@ class _ByteJob:
 
     def all_of(self, layers: tuple[Layer, ...]) -> ByteEngine:
         """The engine whose layers all multiply bytes."""
-        lines = [f"precision: '{layer.name}': bytes" for layer in layers]
-        return ByteEngine(self._built(layers, self.request.others), self._notes(layers, lines))
+        engine = self._built(layers, self.request.others)
+        said = {layer.name: "bytes" for layer in layers}
+        return ByteEngine(engine, self._notes(layers, said))
 
     def searched(self, layers: tuple[Layer, ...], tell: Callable[[str], object]) -> ByteEngine:
         """The engine whose layers multiply bytes where the budget allows it and that pays."""
@@ -190,24 +191,32 @@ class _ByteJob:
                 choice = search.with_less(choice)
             else:
                 break
-        lines = [*dropped, *_layer_lines(choice, chosen, times, slow), *_scores(accuracy, found)]
+        remarks = [*dropped, *(f"precision: {note}" for note in choice.notes)]
+        remarks += _scores(accuracy, found)
         if not chosen:
-            lines.append(f"accuracy: {_why_none(choice, accuracy)}: the engine computes in float32")
-            log.warning("compile: %s", lines[-1])
-        return ByteEngine(engine, self._notes(chosen, lines))
+            why = f"accuracy: {_why_none(choice, accuracy)}: the engine computes in float32"
+            log.warning("compile: %s", why)
+            remarks.append(why)
+        said = _layer_notes(choice, chosen, times, slow)
+        return ByteEngine(engine, self._notes(chosen, said, remarks))
 
     def _built(self, layers: tuple[Layer, ...], others: Others) -> Engine:
         known = self.request.calibration
         graph = with_levels(self.prepared, layers, known.ranges, known.channel_means)
         return self.build(graph, True, others)
 
-    def _notes(self, layers: tuple[Layer, ...], lines: Sequence[str]) -> tuple[str, ...]:
-        count = len(find_layers(self.prepared)[0]) + len(find_layers(self.prepared)[1])
+    def _notes(
+        self, layers: tuple[Layer, ...], said: Mapping[str, str], remarks: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """Lines of all, then of each product in the order of the model."""
+        all_said = {**said, **{one.name: f"float32: {one.why}" for one in self.kept}}
+        named = (node.name or node.outputs[0] for node in self.prepared.nodes)
+        lines = [f"precision: '{name}': {all_said[name]}" for name in named if name in all_said]
         return (
-            f"precision: {len(layers)} of {count} products multiply bytes; "
+            f"precision: {len(layers)} of {len(all_said)} products multiply bytes; "
             f"{self.request.calibration.title}",
-            *lines,
-            *(f"precision: '{one.name}': float32: {one.why}" for one in self.kept),
+            *remarks,
+            *dict.fromkeys(lines),
         )
 
     def _times(
@@ -244,29 +253,27 @@ def _seconds(
     return found
 
 
-def _layer_lines(
+def _layer_notes(
     choice: LayerChoice,
     chosen: Sequence[Layer],
     times: Mapping[str, LayerTimes],
     slow: Mapping[str, LayerTimes],
-) -> list[str]:
-    """A line of each layer: its type, its error, its times, or why it stays float."""
-    lines = [
-        f"precision: '{layer.name}': bytes: error {choice.errors[layer.name]:.1e} of the power "
-        f"of its result; {times[layer.name]}"
-        for layer in chosen
-    ]
-    lines += [
-        f"precision: '{name}': float32: as bytes it is not faster: {one}"
-        for name, one in slow.items()
-    ]
+) -> dict[str, str]:
+    """What is said of each layer: its type, its error, its times, or why it stays float."""
+    said = {layer.name: f"bytes: {{}}; {times[layer.name]}" for layer in chosen}
+    for name, one in slow.items():
+        said[name] = f"float32: {{}}; as bytes it is not faster: {one}"
     for group in choice.given_up:
-        lines += [
-            f"precision: '{layer.name}': float32: given up for the budget: alone it changes the "
-            f"outputs by {group.alone:.1e} of their power"
-            for layer in group.layers
-        ]
-    return [*lines, *(f"precision: {note}" for note in choice.notes)]
+        for layer in group.layers:
+            said[layer.name] = (
+                "float32: {}; given up for the budget: alone it changes the outputs by "
+                f"{group.alone:.1e} of their power"
+            )
+    errors = choice.errors
+    return {
+        name: text.format(f"error {errors[name]:.1e} of the power of its result")
+        for name, text in said.items()
+    }
 
 
 def _why_none(choice: LayerChoice, accuracy: Accuracy) -> str:

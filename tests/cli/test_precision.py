@@ -224,7 +224,7 @@ def test_a_model_is_compiled_to_bytes_and_explained(
     ]
     one = ("--precision", "fc2=int8", "--calibration", calibration, *TARGET)
     done = tilewright("explain", classifier, *one)
-    assert "\nprecision: fc2  bytes\nprecision: fc1  float32  not asked for\n" in done.out
+    assert "\nprecision: fc1  float32  not asked for\nprecision: fc2  bytes\n" in done.out
     done = tilewright("explain", "c.twe", *one[:2])
     assert (done.code, "--precision is given with the engine 'c.twe'" in done.err) == (2, True)
 
@@ -239,7 +239,7 @@ def test_an_accuracy_is_measured_on_what_was_held_out(
     done = tilewright("compile", classifier, *asked, *budget, "-o", "c.twe", "--json")
     found = json.loads(done.out)["precision"]
     assert (done.code, len(found["layers"])) == (0, 2)
-    assert re.fullmatch(r"top1 of all: [\d.]+ for 1, 48 samples", found["accuracy"][0])
+    assert re.fullmatch(r"top1 of all: [\d.]+, in floats 1; 48 samples", found["accuracy"][0])
 
 
 @pytest.mark.needs_cc

@@ -47,6 +47,10 @@ class Reference:
     factor: float = 1.0
     decides: bool = False
 
+    @property
+    def stores_halves(self) -> bool:
+        return Model(self.program, self.constants).stores_halves
+
     def why_not_run(self, inputs: Arrays) -> str | None:
         return Model(self.program, self.constants).why_not_run(inputs)
 

@@ -40,10 +40,10 @@ def test_top1_is_the_share_of_the_expected_places() -> None:
     assert (whole.name, whole.count, whole.is_held) == ("all", 3, True)
     assert (whole.exact, whole.narrow) == pytest.approx((2 / 3, 1 / 3))
     assert evaluation.is_within([whole]) is True
-    assert str(whole) == "all: 0.333333 for 0.666667, 3 samples"
+    assert str(whole) == "all: 0.333333, in floats 0.666667; 3 samples"
     # the two best of the second row are nearest
     assert (unsure.name, unsure.count, unsure.exact, unsure.narrow) == ("low confidence", 1, 1, 0)
-    assert str(unsure) == "low confidence: 0 for 1, 1 samples, not held to the budget"
+    assert str(unsure) == "low confidence: 0, in floats 1; 1 samples, not held to the budget"
     assert best_margins({"y": SCORES}) == pytest.approx([2, 0.1, 3])
 
 

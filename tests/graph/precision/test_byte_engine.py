@@ -126,7 +126,9 @@ def test_a_budget_is_kept_and_each_layer_says_what_became_of_it(known: tw.Calibr
     assert np.mean(errors) <= 0.002
     assert told(engine, "accuracy")[0].startswith("error of all: ")
     lines = {line.partition(":")[0]: line for line in told(engine)[1:]}
-    assert "float32: given up for the budget: alone it changes the outputs" in lines["'second'"]
+    assert "; given up for the budget: alone it changes the outputs" in lines["'second'"]
+    assert [name for name in lines if name in ("'first'", "'second'", "'y'")] == list(lines)
+    assert all(": error " in line for line in lines.values())
     for name in ("'first'", "'y'"):
         assert ": bytes: error " in lines[name] or "as bytes it is not faster" in lines[name]
 
