@@ -177,7 +177,7 @@ def _tolerance(arguments: argparse.Namespace, engine: Engine, given: GivenPrecis
     from .compare.comparison import Tolerance
 
     atol, rtol = arguments.atol, arguments.rtol
-    if "int8" in given.kinds and atol is None and rtol is None:
+    if not {"int8", "auto"}.isdisjoint(given.kinds) and atol is None and rtol is None:
         return Tolerance(accepted=1.0, is_held=False)
     halves = [SLACK * RELATIVE[kind] for kind in given.kinds if kind in RELATIVE]
     accepted = engine.parts.report.tolerance

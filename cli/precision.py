@@ -53,8 +53,8 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[LAYER=]TYPE",
-        help="what products compute with: int8, bfloat16 or float16; or only those of one layer, "
-        "fc1=int8, several times (default: float32)",
+        help="what products compute with: int8, bfloat16 or float16, or auto, what is fastest "
+        "within --accuracy; or only those of one layer, fc1=int8, several times (default: float32)",
     )
     parser.add_argument(
         "--calibration",

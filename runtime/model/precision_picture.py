@@ -12,6 +12,7 @@ from ...tir.svg.shapes import BLUE, FAINT, GREY, fitting, line, rectangle, text,
 _WIDTH, _ROW, _TOP, _BELOW = 720.0, 22.0, 26.0, 40.0
 _LABEL, _VALUE = 260.0, 70.0  # beside the bars; the label at most
 _SMALL = 11.0
+BYTES = "bytes"  # what the other bars, of layers that stay float, are the errors of, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,9 @@ class ErrorBar:
 
 
 def draw_errors(layers: Sequence[ErrorBar], caption: str) -> Picture:
-    """A row for each layer, in order: its name, a bar as long as its error on a logarithmic scale,
-    the error; of a layer without one, what it computes with.
+    """A row for each layer, in order: its name, a bar as long as its error with bytes on a
+    logarithmic scale, grey where it stays float, the error; of a layer without one, what it
+    computes with.
     """
     errors = [one.error for one in layers if one.error]
     label = min(_LABEL, max((width_of(one.layer) for one in layers), default=0.0) + 32)
@@ -55,5 +57,6 @@ def _bar(one: ErrorBar, top: float, scale: Scale) -> Iterator[str]:
         yield text(scale.start + 8, base, one.precision, size=_SMALL, fill=GREY, title=title)
         return
     end = scale(one.error)
-    yield rectangle(scale.start, top + 3, end - scale.start, _ROW - 6, fill=BLUE, title=title)
+    fill = BLUE if one.precision == BYTES else GREY
+    yield rectangle(scale.start, top + 3, end - scale.start, _ROW - 6, fill=fill, title=title)
     yield text(end + 6, base, f"{one.error:.1e}", size=_SMALL, title=title)
