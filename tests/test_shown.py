@@ -28,6 +28,7 @@ PACKAGES = ("tir", "schedule", "codegen", "runtime", "driver", "graph", "autotun
 RECORDS = {
     *("CpuModel", "GpuLimits", "GpuRates", "InlineCost", "JoinableAxes", "Permuted"),
     *("AtenRule", "OnnxRule", "OperatorFinding", "ReferenceWork", "TensorType"),
+    "GraphNode",
     *("Elementwise", "Operator"),  # of which others are made: their fields are their attributes
 }
 

@@ -24,7 +24,7 @@ class AccuracyError(ModelError, ValueError):
     """An accuracy that is asked for cannot be measured."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Accuracy:
     """The budget of a choice of precision.
 
@@ -45,6 +45,13 @@ class Accuracy:
     data: Iterable[object] = ()
     slices: Mapping[str, Callable[[object, object], object]] = field(default_factory=dict)
     seconds: float = 300.0
+
+    def __str__(self) -> str:
+        name = self.metric if isinstance(self.metric, str) else "a metric of your own"
+        parts = f", and so each of {', '.join(self.slices)}" if self.slices else ""
+        return f"accuracy: {name}, at most {self.max_drop:g} below that of the floats{parts}"
+
+    __repr__ = __str__
 
     def __post_init__(self) -> None:
         """Raises: AccuracyError."""

@@ -240,7 +240,7 @@ def test_one_operator_whose_rule_is_refused_is_scheduled_in_a_plainer_way(
 def test_what_cannot_be_scheduled_has_no_price_and_is_not_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refused(func: PrimFunc, target: Target, *, strict: bool) -> float:
+    def refused(func: PrimFunc, target: Target, *, strict: bool, allow: object) -> float:
         if len(func.blocks) == 3:
             raise ScheduleError("split: planted.", code="split-cover")
         return 1.0

@@ -81,6 +81,16 @@ def test_a_function_gives_scores_and_slices_hold_some_of_them_to_the_budget() ->
     assert not evaluation.is_within(found)
 
 
+def test_a_budget_shows_itself() -> None:
+    assert str(tw.Accuracy("top1", 0.02)) == (
+        "accuracy: top1, at most 0.02 below that of the floats"
+    )
+    own = tw.Accuracy(lambda *_: 1.0, slices={"edges": lambda *_: True})
+    assert repr(own) == (
+        "accuracy: a metric of your own, at most 0.01 below that of the floats, and so each of edges"
+    )
+
+
 def test_options_without_a_meaning_are_refused() -> None:
     assert refused(lambda: tw.Accuracy("top5")) == (
         "AccuracyError: accuracy: metric 'top5' is not known; expected a function, or one of "
