@@ -87,7 +87,8 @@ def test_a_budget_shows_itself() -> None:
     )
     own = tw.Accuracy(lambda *_: 1.0, slices={"edges": lambda *_: True})
     assert repr(own) == (
-        "accuracy: a metric of your own, at most 0.01 below that of the floats, and so each of edges"
+        "accuracy: a metric of your own, at most 0.01 below that of the floats, and so each of "
+        "edges"
     )
 
 
