@@ -176,7 +176,9 @@ def _is_number(text: str) -> bool:
 def test_a_compiler_accepts_every_entry(name: str) -> None:
     target = Target.parse(f"c:{name}")
     tables = isa(target)
-    lines = ["#include <immintrin.h>" if name != "scalar" else "", "#include <stdint.h>"]
+    head = ["#include <immintrin.h>" if name != "scalar" else "", "#include <stdint.h>"]
+    head += ["#include <stddef.h>", "#include <string.h>"]
+    lines = list[str]()
     for number, ((operation, dtype), template) in enumerate(tables.operations.items()):
         types = _operands(tables, operation, dtype)
         used = [n for n in range(4) if f"{{{n}}}" in template]
@@ -184,4 +186,5 @@ def test_a_compiler_accepts_every_entry(name: str) -> None:
         listed = ", ".join(f"{types[n]} a{n}" for n in used if not _is_number(types[n])) or "void"
         text = template.format(*names)
         lines.append(f"void f{number}({listed}); void f{number}({listed}) {{ (void)({text}); }}")
-    assert compile_shared("\n".join(lines) + "\n", target).binary
+    source = [*head, *C.definitions("\n".join(lines)), *lines]
+    assert compile_shared("\n".join(source) + "\n", target).binary
