@@ -38,6 +38,8 @@ from .reference.compare import relative_rms
 from .reference.oracle import ModelOracle, model_oracle
 from .reference.reference import evaluate
 
+_CHECKING_REWRITES = ("all", "rewrites", "emulated")  # values of `verify`
+
 
 class UntunedError(ModelError):
     """A model was to be compiled from tuned schedules only, and some functions have none.
@@ -88,10 +90,12 @@ def _with_bytes(
 
     others, names = _without_bytes(options.precision, target)
     is_auto = options.precision == "auto"
-    request = ByteRequest(options.calibration, options.accuracy, names, others, is_auto)
+    request = ByteRequest(
+        *(options.calibration, options.accuracy, names, others, is_auto),
+        is_checked=options.verify in _CHECKING_REWRITES,
+    )
     made = byte_engine(imported, target, request, build, tell)
-    report = replace(made.engine.parts.report, notes=(*made.notes, *made.engine.parts.report.notes))
-    return Engine(replace(made.engine.parts, report=report), max_contexts=options.max_contexts)
+    return _with_notes(made.engine, made.notes)
 
 
 def _without_bytes(
@@ -121,7 +125,7 @@ def _compiled(
 ) -> Engine:
     source = as_source(options.schedules)
     tell("plan")
-    check = options.verify in ("all", "rewrites", "emulated")
+    check = options.verify in _CHECKING_REWRITES
     planned = plan_model(
         imported,
         target,
@@ -242,12 +246,16 @@ def _not_measured(job: _Job, engine: Engine) -> str | None:
 
 def _noted(job: _Job, engine: Engine, note: str) -> Engine:
     """The engine with one more note."""
-    report = replace(engine.parts.report, notes=(note, *engine.parts.report.notes))
-    return Engine(
-        replace(engine.parts, report=report),
-        reference=_reference(job.planned.reference),
-        max_contexts=job.options.max_contexts,
-    )
+    return _with_notes(engine, (note,), _reference(job.planned.reference))
+
+
+def _with_notes(
+    engine: Engine, notes: tuple[str, ...], reference: Reference | None = None
+) -> Engine:
+    """The engine with more notes, in front. reference: by default that which its parts keep."""
+    report = replace(engine.parts.report, notes=(*notes, *engine.parts.report.notes))
+    parts = replace(engine.parts, report=report)
+    return Engine(parts, reference=reference, max_contexts=engine.max_contexts)
 
 
 def _errors(report: Report) -> str:

@@ -179,14 +179,27 @@ def check_calibration(precision: object, calibration: object, accuracy: object) 
                 "'int8' or 'auto'.",
                 code="compile-no-bytes",
             )
-        kind = type(given).__name__
-        if given is not None and kind != name.title():
+    _check_types(calibration, accuracy)
+
+
+def _check_types(calibration: object, accuracy: object) -> None:
+    """Raises: OptionError for a calibration or an accuracy that is none."""
+    if calibration is None and accuracy is None:
+        return
+    # here, because most compiles have none of them
+    from .precision.accuracy import Accuracy
+    from .precision.calibration import Calibration
+
+    for given, kind, hint in (
+        (calibration, Calibration, "tw.calibrate(model, data) makes a Calibration."),
+        (accuracy, Accuracy, "tw.Accuracy(metric, max_drop=0.01, data=held) is one."),
+    ):
+        if given is not None and not isinstance(given, kind):
             raise OptionError(
-                f"compile: option {name} is of type {kind}; expected {name.title()}.",
+                f"compile: option {kind.__name__.lower()} is of type {type(given).__name__}; "
+                f"expected {kind.__name__}.",
                 code="compile-calibration-type",
-                hints=("tw.calibrate(model, data) makes a Calibration.",)
-                if name == "calibration"
-                else ("tw.Accuracy(metric, max_drop=0.01, data=held) is one.",),
+                hints=(hint,),
             )
 
 

@@ -17,6 +17,7 @@ from ...tir.expr import Expr
 from ...tir.sizes import largest, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
+from ..block_weights import Bytes, packed_levels, unpacked_levels
 from ..types import FLOATS, Array, Floats, TensorType
 from .base import (
     Operator,
@@ -174,18 +175,14 @@ def packed_words(levels: Array, bits: int) -> Array:
     """Levels [K, N] below 2**bits as words int32 [K * bits / 32, N], those of the first steps in
     the lowest bits.
     """
-    count = WORD_BITS // bits
-    apart = levels.astype(np.uint32).reshape(-1, count, levels.shape[-1])
-    shifts = np.arange(0, WORD_BITS, bits, dtype=np.uint32)[None, :, None]
-    words = np.bitwise_or.reduce(apart << shifts, axis=1)
-    return cast(Array, np.ascontiguousarray(words).view(np.int32))
+    packed = np.ascontiguousarray(packed_levels(cast(Bytes, levels.astype(np.uint8)).T, bits))
+    return cast(Array, np.ascontiguousarray(packed.view("<i4").T))
 
 
 def unpacked_words(words: Array, bits: int) -> Array:
     """The levels, uint8 [K, N], of `packed_words`."""
-    shifts = np.arange(0, WORD_BITS, bits, dtype=np.uint32)[None, :, None]
-    parts = (words.view(np.uint32)[:, None, :] >> shifts) & np.uint32((1 << bits) - 1)
-    return cast(Array, parts.astype(np.uint8).reshape(-1, words.shape[-1]))
+    packed = np.ascontiguousarray(words.T).astype("<i4", copy=False).view(np.uint8)
+    return cast(Array, np.ascontiguousarray(unpacked_levels(packed, bits).T))
 
 
 def _fits(types: tuple[TensorType, ...], group: int, in_word: int) -> bool:

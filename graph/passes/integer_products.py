@@ -107,7 +107,7 @@ class _Finder:
             return None
         if weights.value not in self.graph.constants:
             return None  # no kernel packs bytes of a run so that floats are slower
-        axis = _output_axis(node.op, weights.scale.ndim)
+        axis = output_axis(node.op, weights.scale.ndim)
         scale, zero = _along(weights.scale, axis), _along(weights.zero, axis)
         if scale is None or zero is None:
             return None
@@ -211,7 +211,7 @@ class _Finder:
         return None
 
 
-def _output_axis(op: Operator, rank: int) -> int:
+def output_axis(op: Operator, rank: int) -> int:
     """The axis of weights that is one of the result's."""
     return 0 if isinstance(op, Conv) or (isinstance(op, Gemm) and op.trans_b) else rank - 1
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from ...driver.backends.table import backend_of
 from ...runtime.engine.engine import Engine
 from ...runtime.log import log
-from ...tir.errors import known_names
+from ...tir.errors import InternalError, known_names
 from ...tir.target.target import Target, covers
 from ..errors import ModelError
 from ..ir.ir import Graph
 from ..passes.integer_products import IntegerProducts
+from ..passes.pipeline import optimise
 from ..types import Array
 from .accuracy import Accuracy, AccuracyError, Evaluation, SliceScore
-from .channel_factors import rescaled
+from .channel_factors import ChannelDivision
 from .layers import KeptLayer, Layer, find_layers
 from .level_form import with_levels
 from .planner import LayerChoice, PrecisionSearch
@@ -42,6 +43,7 @@ class BytesError(ModelError):
 class ByteRequest:
     """What is asked for. names: the products that are to multiply bytes; None: all that can.
     others: the precision of other products; is_auto: which float32 may take the place of.
+    is_checked: whether what is done to the graph in front of that is compared on random numbers.
     """
 
     calibration: Calibration
@@ -49,6 +51,7 @@ class ByteRequest:
     names: frozenset[str] | None = None
     others: Others = "float32"
     is_auto: bool = False
+    is_checked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +95,27 @@ def byte_engine(
             hints=("leave out precision: the engine computes in float32.",),
         )
     tell("precision")
-    prepared = prepared_graph(imported)
+    prepared = prepared_graph(imported, check=request.is_checked)
     request.calibration.check_fits(prepared)
-    prepared = rescaled(prepared, request.calibration.factors)
+    prepared = _divided(prepared, request)
     layers, kept = _named(*find_layers(prepared), request.names)
     layers, without = _with_ranges(layers, request.calibration)
     job = _ByteJob(prepared, target, request, build, (*kept, *without))
     return job.searched(layers, tell) if request.accuracy else job.all_of(layers)
+
+
+def _divided(prepared: Graph, request: ByteRequest) -> Graph:
+    """The graph with its channels divided as the calibration says. Raises: InternalError where it
+    does not compute the same.
+    """
+    divide = ChannelDivision(request.calibration.factors)
+    graph, (report,) = optimise(prepared, (divide,), check=request.is_checked)
+    if report.verdict == "undone":
+        raise InternalError(
+            f"compile: dividing channels changed the model: {report.problem}.",
+            code="bytes-divided",
+        )
+    return graph
 
 
 def _named(

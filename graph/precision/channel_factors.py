@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,18 @@ class ScaledOperand:
     node: GraphNode
     place: int
     factors: Doubles
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelDivision:
+    """`rescaled` as a pass, which is compared as others are."""
+
+    factors: Factors
+
+    keeps_rounding: ClassVar[bool] = False
+
+    def __call__(self, graph: Graph) -> Graph:
+        return rescaled(graph, self.factors)
 
 
 def rescaled(graph: Graph, factors: Factors) -> Graph:

@@ -11,7 +11,7 @@ from ...tir.sizes import largest, product_of
 from ..ir.ir import Graph, GraphNode
 from ..ops.convolution import Conv
 from ..ops.matmul import Gemm, MatMul
-from ..passes.integer_products import MOST_TERMS
+from ..passes.integer_products import MOST_TERMS, output_axis
 from ..types import Splat, array_of
 
 Product = MatMul | Gemm | Conv
@@ -57,7 +57,7 @@ def find_layers(graph: Graph) -> tuple[tuple[Layer, ...], tuple[KeptLayer, ...]]
     """The products of a graph that may multiply bytes, in order, and those that may not."""
     found, kept = list[Layer](), list[KeptLayer]()
     for node in _products(graph):
-        layer = Layer(node, _output_axis(graph, node))
+        layer = Layer(node, output_axis(node.op, graph.types[node.inputs[1]].rank))
         why = _why_kept(graph, layer)
         if why:
             kept.append(KeptLayer(layer.name, why))
@@ -70,12 +70,6 @@ def _products(graph: Graph) -> Iterator[GraphNode]:
     return (node for node in graph.nodes if isinstance(node.op, Product))
 
 
-def _output_axis(graph: Graph, node: GraphNode) -> int:
-    if isinstance(node.op, Conv) or (isinstance(node.op, Gemm) and node.op.trans_b):
-        return 0
-    return graph.types[node.inputs[1]].rank - 1
-
-
 def _why_kept(graph: Graph, layer: Layer) -> str:
     """Why a product stays one of floats; "" where it need not."""
     node, types = layer.node, graph.types
@@ -85,10 +79,14 @@ def _why_kept(graph: Graph, layer: Layer) -> str:
     if weights is None:
         return "a run computes what it multiplies with"
     if isinstance(weights, Splat) or not np.all(np.isfinite(array_of(weights))):
-        return "its weights are all one number" if isinstance(weights, Splat) else "NaN or infinity"
-    if len(node.inputs) > 2 and node.inputs[2] not in graph.constants:
-        return "a run computes its bias"
+        is_splat = isinstance(weights, Splat)
+        return f"its weights {'are all one number' if is_splat else 'have NaN or infinity'}"
     shape = types[layer.weights].shape
+    if len(node.inputs) > 2:
+        if node.inputs[2] not in graph.constants:
+            return "a run computes its bias"
+        if types[node.inputs[2]].elements not in (1, shape[layer.axis]):
+            return "its bias is not one number for each output"
     match node.op:
         case Conv(groups=groups) if groups != 1:
             return f"its channels are in {groups} groups"

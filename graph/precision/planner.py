@@ -66,6 +66,7 @@ class PrecisionSearch:
         self._evaluation = evaluation
         self._end = time.monotonic() + evaluation.accuracy.seconds
         self._notes: list[str] = []
+        self._groups: list[LayerGroup] = []  # ranked, once somebody has asked
         self._places = {layer.result: n for n, layer in enumerate(self._layers)}
 
     def choice(self) -> LayerChoice:
@@ -117,6 +118,8 @@ class PrecisionSearch:
         """The groups, the worst first: by what each alone does to the outputs, or, where time ends,
         to its own result.
         """
+        if self._groups:
+            return self._groups
         by_data: dict[str, list[Layer]] = {}
         for layer in self._layers:
             by_data.setdefault(layer.data, []).append(layer)
@@ -131,7 +134,8 @@ class PrecisionSearch:
             self._notes.append(
                 "the layers were ranked in part by what bytes change in their results"
             )
-        return sorted(groups, key=lambda group: -group.alone)
+        self._groups = sorted(groups, key=lambda group: -group.alone)
+        return self._groups
 
     def _alone(self, layers: Iterable[Layer]) -> float:
         switches, few = self._switches(layers), self._evaluation.items[:_RANKED_BY]

@@ -1,6 +1,7 @@
 """A model that computes each layer both ways, in floats and in bytes, and is told which to take.
 
-One engine of it answers what any choice of layers costs in accuracy: a choice is an input.
+One engine of it answers what any choice of layers costs in accuracy: a choice is an input. Biases
+are not corrected here (`bias_correction.py`), so what is built is as good or a little better.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class _Simulator:
         self.builder = builder = GraphBuilder.like(graph)
         self.speller = LevelSpeller(graph, builder)
         self.by_result = {layer.result: layer for layer in layers}
+        self.numbers_of = {layer.result: n for n, layer in enumerate(layers)}
         self.numbers: dict[str, str] = {}  # value -> the float that its levels stand for
         self.mixed: dict[str, str] = {}  # value -> that, or itself, as the switches say
         self.switches = builder.input(
@@ -98,7 +100,7 @@ class _Simulator:
     def _both(self, layer: Layer) -> None:
         """The result of a layer, by floats or by bytes, and what the latter change."""
         node, add = layer.node, self.speller.add
-        number = self.layers.index(layer)
+        number = self.numbers_of[layer.result]
         exact = add(node.op, *node.inputs, of=layer.result)
         narrow = (self.numbers[layer.data], self.speller.weights(layer), *node.inputs[2:])
         coarse = add(node.op, *narrow, of=layer.result)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...tir.dtype import dtype
 from ..ir.ir import Graph, RegionOperator
 from ..types import Array
 from .effort import TooLarge, check_limits, check_within, effort
@@ -14,7 +15,6 @@ from .reference import StepBudget, evaluate
 
 # of loops that data end: some seconds where all is work, one where the bodies are small
 _OPEN_STEPS, _OPEN_RUNS = 1 << 31, 1 << 13
-_HALVES = ("float16", "bfloat16")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class ModelOracle:
     def stores_halves(self) -> bool:
         """Whether it has values of floats of 16 bits, constants aside."""
         types, constants = self.graph.types, self.graph.constants
-        return any(types[v].dtype in _HALVES for v in types if v not in constants)
+        return any(dtype(types[v].dtype).is_half for v in types if v not in constants)
 
     @property
     def decides(self) -> bool:

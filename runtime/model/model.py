@@ -70,7 +70,7 @@ class Model:
     def stores_halves(self) -> bool:
         """Whether a function reads or makes a tensor of floats of 16 bits, constants aside."""
         return any(
-            p.buffer.type.is_float and p.buffer.type.bits == 16
+            p.buffer.type.is_half
             for func in self.program.functions
             for p in func.parameters
             if p.buffer not in func.constants

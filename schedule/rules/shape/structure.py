@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....tir.analysis.linear import linear
 from ....tir.buffer import Load
 from ....tir.conditions import conjuncts, dims_below
-from ....tir.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
+from ....tir.dtype import FLOAT32, DType
 from ....tir.expr import TRUE, Add, Cast, Const, Expr, FloorDiv, FloorMod, Mul, Var
 from ....tir.func import PrimFunc
 from ....tir.stmt import Block, IterKind, IterVar, Store
@@ -16,8 +16,6 @@ from ....tir.visit import free_vars, stores, walk
 from ...legality.inline_growth import outgrown
 from ...nest import is_reduction, readers, reads, target_of, targets_of
 from ...schedule import Schedule
-
-_HALVES = (FLOAT16, BFLOAT16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +159,7 @@ def _product_of_floats(block: Block) -> tuple[Load, Load] | None:
     total = target_of(block).type
     found = [
         factor.value
-        if isinstance(factor, Cast) and total == FLOAT32 and factor.value.dtype in _HALVES
+        if isinstance(factor, Cast) and total == FLOAT32 and factor.value.dtype.is_half
         else factor
         for factor in factors_of(block) or ()
     ]

@@ -48,7 +48,12 @@ def test_a_layer_knows_the_axis_of_its_outputs(
     [
         (Conv(groups=2), (1, 4, 5, 5), weights(4, 2, 2, 2), "its channels are in 2 groups"),
         (MatMul(), (5, 3), Splat(1.0, "float32", (3, 4)), "its weights are all one number"),
-        (MatMul(), (5, 1), owned(np.array([[np.inf]], np.float32)), "NaN or infinity"),
+        (
+            MatMul(),
+            (5, 1),
+            owned(np.array([[np.inf]], np.float32)),
+            "its weights have NaN or infinity",
+        ),
         (
             MatMul(),
             (2, 5, 3),
@@ -77,6 +82,18 @@ def test_a_product_of_other_floats_is_kept() -> None:
     assert layers_of(MatMul(), (5, 3), weights(3, 4, kind="float64"), kind="float64") == (
         (),
         (KeptLayer("the_product", "it computes float64"),),
+    )
+
+
+def test_a_bias_of_rows_is_no_bias_of_outputs() -> None:
+    net = GraphBuilder("net")
+    x = net.input("x", TensorType("float32", (5, 3)))
+    bias = net.constant("c", weights(5, 4))
+    net.add(Gemm(), x, net.constant("w", weights(3, 4)), bias, output="y")
+    graph = net.finish(("y",))
+    assert find_layers(graph) == (
+        (),
+        (KeptLayer("y", "its bias is not one number for each output"),),
     )
 
 

@@ -26,31 +26,35 @@ from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Splat, TensorType, owned
 
 Ranges = Mapping[str, tuple[float, float]]
-RNG = np.random.default_rng(0)
 
 
-def normal(*shape: int) -> NDArray[np.float32]:
-    return RNG.standard_normal(shape, np.float32)
+def normal(*shape: int, seed: int = 1) -> NDArray[np.float32]:
+    """Random numbers, the same for the same shape in whichever order tests run."""
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
 class Net(GraphBuilder):
-    """A graph of layers with random weights."""
+    """A graph of layers with random weights, the same for the same layers."""
 
     def __init__(self, *shape: int) -> None:
         super().__init__("net")
+        self.rng = np.random.default_rng(0)
         self.x = self.input("x", TensorType("float32", shape))
+
+    def normal(self, *shape: int) -> NDArray[np.float32]:
+        return self.rng.standard_normal(shape, np.float32)
 
     def conv(self, value: str, channels: int, output: str, size: int = 3) -> str:
         inner = self.types[value].shape[1]
         assert isinstance(inner, int)
-        w = self.constant(f"{output}.w", owned(normal(channels, inner, size, size)))
-        b = self.constant(f"{output}.b", owned(normal(channels)))
+        w = self.constant(f"{output}.w", owned(self.normal(channels, inner, size, size)))
+        b = self.constant(f"{output}.b", owned(self.normal(channels)))
         return self.add(Conv(pads=(size // 2,) * 4), value, w, b, output=output)
 
     def linear(self, value: str, outputs: int, output: str) -> str:
         inner = self.types[value].shape[-1]
         assert isinstance(inner, int)
-        w = self.constant(f"{output}.w", owned(normal(inner, outputs)))
+        w = self.constant(f"{output}.w", owned(self.normal(inner, outputs)))
         return self.add(MatMul(), value, w, output=output)
 
 

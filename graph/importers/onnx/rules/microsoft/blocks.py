@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
+from .....block_weights import Bytes, unpacked_levels
 from .....errors import ModelError
 from .....ops import arithmetic, movement
 from .....ops.base import normal_axis
@@ -22,7 +22,6 @@ from ...node import NodeReader, NotSupported
 from ..rule import ImportRule, Result
 from .spelling import number_like
 
-Bytes = npt.NDArray[np.uint8]
 _BITS = (2, 4, 8)  # of an element
 _MOST = 1 << 31  # elements of a constant, whose own limit is that of the model
 
@@ -36,7 +35,7 @@ def _matmul(node: NodeReader) -> Result:
     bits, size = _checked_bits(node), node.integer("block_size")
     packed, scales, zeros = _blocks(node, bits, size)
     if size * bits % WORD_BITS:  # no whole words
-        levels = unpacked(packed, bits).T
+        levels = unpacked_levels(packed, bits).T
         zero = zeros or (np.full(scales.shape, 1 << (bits - 1), np.uint8),)
         weights = block_weights(size, levels, scales, *zero)[: node.integer("K")]
         y = node.spell("MatMul", node.value(0), node.table("weights", weights))
@@ -52,7 +51,7 @@ def _matmul(node: NodeReader) -> Result:
     return arithmetic.Add(), (node.emit(op, *product), node.value(5))
 
 
-def _blocks(node: NodeReader, bits: int, size: int) -> tuple[Array, Floats, tuple[Array, ...]]:
+def _blocks(node: NodeReader, bits: int, size: int) -> tuple[Bytes, Floats, tuple[Array, ...]]:
     """The bytes of each column; scales and zeros, if there are some, by blocks and columns."""
     rows, columns = node.integer("K"), node.integer("N")
     count = -(-rows // size) if size > 0 else 0
@@ -75,10 +74,13 @@ def _blocks(node: NodeReader, bits: int, size: int) -> tuple[Array, Floats, tupl
                 f"{own} for {count} blocks of {bits} bits.",
                 code="onnx-block-zeros",
             )
-        parts = unpacked(given.reshape(columns, -1), bits) if given.dtype == "uint8" else given
-        zeros = (np.ascontiguousarray(parts.reshape(columns, -1)[:, :count].T),)
+        parts = given.reshape(columns, -1)
+        if given.dtype == "uint8":
+            parts = unpacked_levels(cast(Bytes, parts), bits)
+        zeros = (np.ascontiguousarray(parts[:, :count].T),)
     own_scales = cast(Floats, np.ascontiguousarray(scales.reshape(columns, count).T))
-    return np.ascontiguousarray(packed).reshape(columns, -1), own_scales, zeros
+    levels = cast(Bytes, np.ascontiguousarray(packed).reshape(columns, -1))
+    return levels, own_scales, zeros
 
 
 def _checked_bits(node: NodeReader) -> int:
@@ -86,13 +88,6 @@ def _checked_bits(node: NodeReader) -> int:
     if bits not in _BITS:
         raise NotSupported(f"bits is {bits}; known are {', '.join(map(str, _BITS))}")
     return bits
-
-
-def unpacked(packed: Array, bits: int) -> Array:
-    """The elements of bytes, those in the low bits first, along the last axis."""
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    parts = np.right_shift(cast(Bytes, packed)[..., None], shifts) & np.uint8((1 << bits) - 1)
-    return cast(Array, parts).reshape(*packed.shape[:-1], -1)
 
 
 def _gather(node: NodeReader) -> Result:
@@ -136,7 +131,7 @@ def _taken(node: NodeReader, position: int) -> str:
 
 
 def _elements(node: NodeReader, packed: str, bits: int) -> str:
-    """`unpacked`, of a value that a run computes."""
+    """`unpacked_levels`, of a value that a run computes."""
     if bits == 8:
         return packed
     shape = node.builder.types[packed].shape
