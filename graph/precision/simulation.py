@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode
-from ..ops.arithmetic import Add, Max, Mul, Sub
+from ..ops.arithmetic import Add, Mul, Sub
 from ..ops.movement import Reshape
 from ..ops.reduction import ReduceSum
 from ..ops.slicing import Slice
@@ -24,8 +24,8 @@ from .spelled_levels import LevelSpeller
 @dataclass(frozen=True, slots=True)
 class Simulation:
     """switches: the input that holds 1 for each layer that is to multiply bytes, 0 for others, in
-    float32. errors, powers: for each layer the output that is the sum of the squares of what bytes
-    change in its result, and of the result.
+    float32; layers that read the same value have the same. errors, powers: for each layer the
+    output that is the sum of the squares of what bytes change in its result, and of the result.
     """
 
     graph: Graph
@@ -82,10 +82,7 @@ class _Simulator:
             number = self.numbers[value] = self.speller.number(value, scale, value)
             readers = [n for n, layer in enumerate(self.layers) if layer.data == value]
             if readers:
-                taken = self.switch[readers[0]]
-                for n in readers[1:]:
-                    taken = self.speller.add(Max(), taken, self.switch[n], of=value)
-                self.mixed[value] = self._either(taken, number, value, of=value)
+                self.mixed[value] = self._either(self.switch[readers[0]], number, value, of=value)
 
     def _reading(self, node: GraphNode) -> GraphNode:
         """A node that reads levels where the model of bytes does."""

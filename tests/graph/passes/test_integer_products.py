@@ -181,22 +181,24 @@ def test_other_products_stay(case: str) -> None:
 
 @pytest.mark.parametrize("step", [0.5, -0.5])
 @pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("op", [Div(), Mul()])
 def test_a_bias_of_floats_and_a_relu_join_where_that_is_the_same(
-    apply: Apply, step: float, late: bool
+    apply: Apply, step: float, late: bool, op: Div | Mul
 ) -> None:
-    """The bias is divided, too; a negative divisor stays, and a bias behind a Relu."""
+    """The bias is scaled, too; a negative divisor or factor stays, and a bias behind a Relu."""
     net = Quantised(9)
     _, x = net.quantised_input(4, 6)
     product = net.add(MatMul(), x, net.real(net.bytes_of("w", "int8", 6, 5), net.number(0.01)))
     bias = net.array(np.linspace(-3, 3, 5, dtype=np.float32))
     steps = (Relu(), Add()) if late else (Add(), Relu())
-    for op in steps:
-        product = net.add(op, product, *((bias,) if op == Add() else ()))
-    net.add(Div(), product, net.number(step), output="y")
+    for one in steps:
+        product = net.add(one, product, *((bias,) if one == Add() else ()))
+    factor = net.number(step)
+    net.add(op, product, factor, output="y")
     after = apply(IntegerProducts(), net.finish(("y",)))
     assert IntegerMatMul in kinds(after)
-    divided = sum(node.op == Div() for node in after.nodes)
-    assert divided == (2 if step < 0 or late else 1)  # one makes the levels of the input
+    (last,) = [node for node in after.nodes if node.outputs == ("y",)]
+    assert (last.op == op and factor in last.inputs) == (step < 0 or late)
 
 
 def test_what_others_read_joins_nothing(apply: Apply) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
-from tilewright.graph.ops.arithmetic import Add
+from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.base import Operator
+from tilewright.graph.ops.functions import Cast, Round
 from tilewright.graph.ops.gathering import Gather
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.pooling import AveragePool, MaxPool
@@ -70,6 +71,20 @@ def test_parts_of_the_same_levels_are_joined_as_levels(apply: Apply, lines: Line
 )
 def test_other_levels_are_rounded_anew(graph: Graph) -> None:
     assert LevelMotion()(graph) is graph
+
+
+@pytest.mark.parametrize(("factor", "is_same"), [(1.0, True), (1.02, False)])
+def test_levels_made_by_an_inverse_are_the_same_where_it_is_the_inverse(
+    factor: float, is_same: bool
+) -> None:
+    net = Quantised()
+    x = net.input("x", TensorType("uint8", (4,)))
+    value = net.real(x, net.number(0.3), net.number(9, "uint8"))
+    scaled = net.add(Mul(), value, net.number(float(np.float32(factor) / np.float32(0.3))))
+    net.add(Cast("uint8"), net.add(Add(), net.add(Round(), scaled), net.number(9.0)), output="y")
+    graph = net.finish(("y",))
+    found = LevelMotion()(graph)
+    assert [type(node.op) for node in found.nodes] == [Identity] if is_same else found is graph
 
 
 @pytest.mark.parametrize("scale", [0.0, -0.5, 1e-40, 1e38, np.nan])

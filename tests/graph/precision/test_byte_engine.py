@@ -32,7 +32,7 @@ from tilewright.runtime.machine.host import host_target
 from tilewright.tir.errors import TilewrightError
 
 from .digits_fixture import Images, images, network, uneven_twin
-from .test_level_form import Net
+from .test_level_form import Net, normal
 
 TARGET = host_target()
 multiplies_bytes = pytest.mark.skipif(
@@ -139,6 +139,42 @@ def test_a_budget_is_kept_and_each_layer_says_what_became_of_it(known: tw.Calibr
     assert all(": error " in line for line in lines.values())
     for name in ("'first'", "'y'"):
         assert ": bytes: error " in lines[name] or "as bytes it is not faster" in lines[name]
+
+
+@multiplies_bytes
+def test_a_product_that_bytes_make_slower_stays_one_of_floats(
+    known: tw.Calibration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = [{"first": 1.0, "second": 1.0, "y": 1.0}, {"first": 0.5, "second": 2.0, "y": 1.0}] * 3
+    monkeypatch.setattr(byte_engine, "_seconds", lambda *_: rounds.pop(0))
+    engine = tw.compile(
+        uneven(),
+        precision="int8",
+        calibration=known,
+        accuracy=tw.Accuracy("error", 0.9, ITEMS),
+        verify="off",
+    )
+    lines = {line.partition(":")[0]: line for line in told(engine)[1:]}
+    assert "'first': bytes" in lines["'first'"]
+    assert "as bytes it is not faster: 2000000.0 us, in floats 1000000.0 us" in lines["'second'"]
+    assert "'y': bytes" in lines["'y'"]
+    assert told(engine)[0].startswith("2 of 3 products multiply bytes")
+
+
+@multiplies_bytes
+def test_what_rounding_weights_adds_to_results_is_taken_from_biases() -> None:
+    net = Net(1, 4, 8, 8)
+    graph = net.finish((net.conv(net.add(Relu(), net.conv(net.x, 16, "a"), output="b"), 8, "y"),))
+    items = [normal(1, 4, 8, 8, seed=n) for n in range(4)]
+    known = tw.calibrate(graph, items)
+    engine = tw.compile(graph, precision="int8", calibration=known, verify="off", cache=False)
+    layers, exact = find_layers(graph)[0], evaluate(graph, {"x": items[0]})["y"]
+    mended = with_levels(graph, layers, known.ranges, known.channel_means)
+    plain = with_levels(graph, layers, known.ranges)
+    one, other = (evaluate(made, {"x": items[0]})["y"] for made in (mended, plain))
+    # a level that is rounded the other way changes little; what is corrected, the mean
+    assert np.abs(engine(items[0]) - one).mean() < 0.1 * np.abs(one - other).mean()
+    assert error(one, exact) < error(other, exact)
 
 
 @multiplies_bytes

@@ -117,13 +117,14 @@ def test_channels_without_weights_stay() -> None:
     check_same(graph, factors)
 
 
-def test_smoothing_moves_peaks_from_data_to_weights() -> None:
+@pytest.mark.parametrize("alpha", [0.5, 0.7])
+def test_smoothing_moves_peaks_from_data_to_weights(alpha: float) -> None:
     graph = rows()
     peaks = {
         "first": np.array([1, 1, 50, 1, 1, 1], np.float32),
         "second": np.array([2, 100, 2, 2, 2, 2], np.float32),
     }
-    factors = smoothing_factors(graph, peaks, 0.5)
+    factors = smoothing_factors(graph, peaks, alpha)
     assert set(factors) == {"first", "second"}
     for value, place in (("first", 2), ("second", 1)):
         # of data that far apart little is left
@@ -131,7 +132,7 @@ def test_smoothing_moves_peaks_from_data_to_weights() -> None:
         assert after[place] / np.median(after) < peaks[value][place] / np.median(peaks[value]) / 3
     check_same(graph, factors)
     weights = np.abs(np.asarray(graph.constants["inner.w"])).max(axis=1)
-    expected = np.sqrt(peaks["first"] / weights)
+    expected = peaks["first"] ** alpha / weights ** (1 - alpha)
     expected = np.maximum(expected, np.quantile(expected, 0.1))
     assert factors["first"] == pytest.approx(expected, rel=1e-5)
 

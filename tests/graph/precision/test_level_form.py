@@ -104,7 +104,13 @@ def test_a_product_is_that_of_the_numbers_that_levels_stand_for() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "step", "zero"),
-    [(0.0, 2.55, 0.01, 0), (-1.0, 1.55, 0.01, 100), (0.5, 2.55, 0.01, 0), (-2.55, -1, 0.01, 255)],
+    [
+        (0.0, 2.55, 0.01, 0),
+        (-1.0, 1.55, 0.01, 100),
+        (0.5, 2.55, 0.01, 0),
+        (-2.55, -1, 0.01, 255),
+        (-1.007, 1.543, 0.01, 101),  # of 100.7, the nearest
+    ],
 )
 def test_zero_is_within_a_scale(low: float, high: float, step: float, zero: int) -> None:
     scale = LevelScale.of(low, high)
@@ -189,6 +195,19 @@ def test_bounds_go_where_levels_saturate_within_them(high: float, is_gone: bool)
     assert np.allclose(found[read], fake(bounded, 0.0, high), atol=1e-6)
 
 
+@pytest.mark.parametrize("op", [Relu(), Max()])
+def test_bounds_stay_where_levels_reach_beyond_them(op: Relu | Max) -> None:
+    net = Net(1, 4, 5, 5)
+    low = [] if isinstance(op, Relu) else [net.constant("low", Splat(0.0, "float32", ()))]
+    net.conv(net.add(op, net.conv(net.x, 4, "a"), *low, output="bounded"), 4, "y")
+    made = narrowed(net.finish(("y",)), {"x": (-3, 3), "bounded": (-9.0, 9.0)})
+    (last,) = [node for node in made.nodes if node.outputs == ("y",)]
+    found = evaluate(replace(made, outputs=("a", last.inputs[0])), {"x": normal(1, 4, 5, 5)})
+    assert found["a"].min() < -1
+    bounded = np.maximum(found["a"].astype(np.float32), 0)
+    assert np.allclose(found[last.inputs[0]], fake(bounded, -9.0, 9.0), atol=1e-6)
+
+
 def test_what_is_moved_together_has_one_scale() -> None:
     net = Net(1, 4, 5, 5)
     a, b = net.conv(net.x, 4, "a"), net.conv(net.x, 4, "b")
@@ -203,6 +222,16 @@ def test_what_is_moved_together_has_one_scale() -> None:
     assert not floats_stored(found)
     (node,) = [node for node in found.nodes if isinstance(node.op, Concat)]
     assert found.types[node.outputs[0]].dtype == "uint8"
+
+
+def test_what_moves_numbers_to_an_output_of_the_model_moves_floats() -> None:
+    net = Net(1, 4, 5, 5)
+    flat = net.add(Reshape((1, 100)), net.conv(net.x, 4, "a"), output="flat")
+    net.linear(flat, 3, "y")
+    graph = net.finish(("flat", "y"))
+    made = narrowed(graph, {"a": (-9, 9), "flat": (-9, 9), "x": (-3, 3)})
+    found = evaluate(replace(made, outputs=("a", "flat")), {"x": normal(1, 4, 5, 5)})
+    assert np.array_equal(found["a"].reshape(-1), found["flat"].reshape(-1))
 
 
 def test_layers_that_share_weights_share_their_levels() -> None:
