@@ -23,6 +23,7 @@ from ..reference.compare import GraphDifference, compare
 from ..reference.effort import TooLarge, check_limits
 from .attention_recognition import AttentionRecognition
 from .batch_norm_folding import BatchNormFolding
+from .block_products import BlockProducts
 from .common_subexpressions import CommonSubexpressions
 from .constant_folding import ConstantFolding
 from .control_flow import ControlFlow
@@ -71,6 +72,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     IntegerProducts(),
     # bytes are multiplied as the processor does it
     WidenedProducts(),
+    # likewise; what multiplies floats
+    BlockProducts(),
     # constants in full before anybody looks for them; splats stay splats
     ConstantFolding(),
     # what folding made a constant may change nothing: a mask of zeros
