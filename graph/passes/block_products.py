@@ -29,6 +29,7 @@ from ..reference.reference import apply
 from ..types import Array, Floats, array_of, owned
 from .dead_code import DeadCode
 from .exchange import exchanged
+from .levels import NARROW
 
 _LEAST = 1 << 12  # weights, below which a matrix of floats is as good
 _BITS = (2, 4, 8)  # in which levels are stored
@@ -39,7 +40,7 @@ _SMALL = (Cast, Expand, Slice, *_MOVES)  # that make scales and zeros as wide as
 
 def has_narrow_constants(graph: Graph) -> bool:
     """Whether a graph has constant integers of at most 8 bits."""
-    return any(_is_narrow(graph.types[name].dtype) for name in graph.constants)
+    return any(graph.types[name].dtype in NARROW for name in graph.constants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ class _Reader:
         if node is None or not isinstance(node.op, Cast) or node.op.to != "float32":
             return None
         source = node.inputs[0]
-        return self._constant(source) if _is_narrow(self.graph.types[source].dtype) else None
+        return self._constant(source) if self.graph.types[source].dtype in NARROW else None
 
     def _constant(self, value: str) -> Array | None:
         """A constant, perhaps moved, repeated or converted."""
@@ -193,10 +194,6 @@ class _Reader:
             return None
         source = self._constant(node.inputs[0])
         return None if source is None else apply(node.op, source)[0]
-
-
-def _is_narrow(kind: str) -> bool:
-    return dtype(kind).is_integer and dtype(kind).bits <= 8
 
 
 def _stored(levels: Array, zeros: Array) -> tuple[int, Array, Array] | None:

@@ -8,6 +8,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from ...tir.dtype import dtype
 from ...tir.sizes import largest, product_of
 from ..ir.build import GraphBuilder
 from ..ir.integer_sums import Bytes, convolution_of_bytes, product_of_bytes
@@ -22,7 +23,7 @@ from ..ops.movement import Reshape, Transpose
 from ..types import Array, Constant, Splat, owned
 from .dead_code import DeadCode
 from .exchange import exchanged, only_reader
-from .levels import KnownLevels, LevelReader, Levels, Scales, Zeros, has_bytes
+from .levels import NARROW, KnownLevels, LevelReader, Levels, Scales, Zeros, has_bytes
 
 Numbers = TypeVar("Numbers", Scales, Zeros)
 
@@ -129,7 +130,7 @@ class _Finder:
         """Whether sums of bytes are what a node computes."""
         types, op = self.graph.types, node.op
         x, w = types[data.value], types[weights.value]
-        if not {x.dtype, w.dtype} <= {"int8", "uint8"}:
+        if x.dtype not in NARROW or w.dtype not in NARROW:
             return False
         match op:
             case Conv(groups=1, layout="NCHW", data=None):
@@ -264,8 +265,8 @@ class _Writer:
 
     def _sums(self, bias: str) -> str:
         op, weights = self.one.node.op, self.one.weights
-        data = Bytes(self.one.data.value, self._data_zero())
-        value, zero = weights.value, weights.zero
+        data = Bytes(self._byte(self.one.data.value), self._data_zero())
+        value, zero = self._byte(weights.value), weights.zero
         if weights.order is not None:
             value = self.emit(Transpose(weights.order), value)
         if isinstance(op, Gemm) and op.trans_b:
@@ -274,6 +275,11 @@ class _Writer:
         if isinstance(op, Conv):
             return convolution_of_bytes(self, op, data, right, bias)
         return product_of_bytes(self, data, right, bias)
+
+    def _byte(self, value: str) -> str:
+        """Levels of fewer bits than 8 as bytes."""
+        kind = dtype(self.builder.types[value].dtype)
+        return value if kind.bits == 8 else self.emit(Cast("int8"), value)
 
     def _data_zero(self) -> str:
         """The zero of the data as int32, without axes where it is one number."""

@@ -20,7 +20,8 @@ Scales = NDArray[np.float32]
 Zeros = NDArray[np.int32]
 
 _MOST_NUMBERS = 1 << 16  # of scales and zeros
-_WHOLE = ("int8", "uint8", "int32")
+NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
+_WHOLE = (*NARROW, "int32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,5 +169,5 @@ class LevelReader:
 
 
 def has_bytes(graph: Graph) -> bool:
-    """Whether a graph computes with integers of 8 bits."""
-    return any(type_.dtype in ("int8", "uint8") for type_ in graph.types.values())
+    """Whether a graph has integers of at most 8 bits."""
+    return any(type_.dtype in NARROW for type_ in graph.types.values())

@@ -13,6 +13,7 @@ from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.types import Array, TensorType, owned
 from tilewright.runtime.machine.host import host_target
+from tilewright.tir.dtype import dtype
 
 from .passes.quantised import Quantised
 
@@ -47,17 +48,20 @@ def levels(sums: Array) -> Array:
     return np.clip(np.rint(real) + np.float32(RESULT_ZERO), 0, 255).astype(np.uint8)
 
 
+@pytest.mark.parametrize("kind", ["int8", "int4"])
 @pytest.mark.parametrize("extreme", [False, True])
 @pytest.mark.parametrize("shape", [(37, 20), (20, 5, 3, 3), (8, 3, 3, 3), (16, 8, 1, 1)])
 def test_a_result_has_the_bits_of_a_product_of_levels(
-    shape: tuple[int, ...], extreme: bool
+    shape: tuple[int, ...], extreme: bool, kind: str
 ) -> None:
     """Extreme: all bytes at the ends of their range, where pairs do not fit 16 bits."""
     rng = np.random.default_rng(0)
-    weights = rng.integers(-128, 128, shape).astype(np.int8)
+    most = 127 if kind == "int8" else 7
+    weights = rng.integers(-most - 1, most + 1, shape).astype(np.int8)
     if extreme:
-        weights = np.where(weights < 0, np.int8(-128), np.int8(127))
-    engine = tw.compile(network(weights), verify="off", cache=False)
+        weights = np.where(weights < 0, np.int8(-most - 1), np.int8(most))
+    graph = network(weights.astype(dtype(kind).numpy))
+    engine = tw.compile(graph, verify="off", cache=False)
     (spec,) = engine.inputs
     x = rng.integers(0, 256, spec.shape).astype(np.uint8)
     x = np.full_like(x, 255) if extreme else x

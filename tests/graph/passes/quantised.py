@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from tilewright.graph.ir.build import GraphBuilder
@@ -19,8 +20,8 @@ class Quantised(GraphBuilder):
 
     def bytes_of(self, name: str, dtype: str, *shape: int) -> str:
         """Constant bytes of their whole range."""
-        ends = np.iinfo(dtype)
-        drawn = self.generator.integers(ends.min, ends.max + 1, shape)
+        ends = ml_dtypes.iinfo(dtype)
+        drawn = self.generator.integers(int(ends.min), int(ends.max) + 1, shape)
         return self.constant(name, owned(drawn.astype(dtype)))
 
     def number(self, value: float, dtype: str = "float32") -> str:

@@ -52,16 +52,16 @@ def test_a_chain_has_no_float_but_in_its_epilogue(apply: Apply, lines: Lines) ->
     ]
 
 
-@pytest.mark.parametrize("data", ["int8", "uint8"])
-@pytest.mark.parametrize("weights", ["int8", "uint8"])
+@pytest.mark.parametrize("data", ["int8", "uint8", "int4", "uint4"])
+@pytest.mark.parametrize("weights", ["int8", "uint8", "int4", "uint4", "int2"])
 @pytest.mark.parametrize("per_output", [False, True])
 def test_bytes_with_and_without_sign(
     apply: Apply, data: str, weights: str, per_output: bool
 ) -> None:
     net = Quantised(1)
-    _, x = net.quantised_input(3, 4, 9, dtype=data, zero=-5 if data == "int8" else 5)
+    _, x = net.quantised_input(3, 4, 9, dtype=data, zero=5 if data[0] == "u" else -5)
     scale = net.number(0.02)
-    zero = net.number(11, weights)
+    zero = net.number(1 if weights == "int2" else 7, weights)
     if per_output:
         scale = net.array(np.linspace(0.01, 0.02, 7, dtype=np.float32))
         zero = net.bytes_of("zeros", weights, 7)
