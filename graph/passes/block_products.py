@@ -149,12 +149,12 @@ class _Reader:
 
     def _spread(self, value: str) -> _Spread | None:
         """What a constant number stands for; None where it is spelled otherwise."""
-        node = self.makers.get(value)
+        node, types = self.makers.get(value), self.graph.types
         match node:
             case GraphNode(op=Reshape() | Transpose() | Identity()):
                 inner = self._spread(node.inputs[0])
                 return None if inner is None else inner.moved(node)
-            case GraphNode(op=Cast()) if self.graph.types[node.inputs[0]].dtype == "float32":
+            case GraphNode(op=Cast()) if types[node.inputs[0]].dtype == "float32":
                 return self._spread(node.inputs[0])
             case GraphNode(op=Mul()):
                 for centred, other in (node.inputs, node.inputs[::-1]):
@@ -162,9 +162,13 @@ class _Reader:
                         continue
                     scales, shape = self._constant(other), pair[0].shape
                     plain = scales is not None and scales.dtype == np.float32
-                    if plain and self.graph.types[value].shape == shape:
+                    if plain and types[value].shape == shape:
                         return _Spread(*pair, np.broadcast_to(cast(Floats, scales), shape))
-        return None
+                return None
+        pair = self._centred(value)
+        if pair is None:
+            return None
+        return _Spread(*pair, np.broadcast_to(np.float32(1), pair[0].shape))  # what follows scales
 
     def _centred(self, value: str) -> tuple[Array, Array] | None:
         """Levels, and the zeros that are subtracted from them, of one shape."""

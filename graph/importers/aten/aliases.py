@@ -72,6 +72,7 @@ class Aliases:
     def __init__(self) -> None:
         self._roots: dict[str, str] = {}
         self._views: dict[str, set[str]] = {}
+        self._sources: dict[str, tuple[str, int]] = {}  # of a view, and where it is made
         self._last: dict[str, int] = {}
         self._made: set[str] = set()
 
@@ -88,6 +89,7 @@ class Aliases:
                 for output in outputs:
                     self._roots[output] = root
                     self._views.setdefault(root, set()).add(output)
+                    self._sources[output] = source, position
             elif not any(isinstance(one, Subgraph) for one in node.arguments.values()):
                 self._made.update(outputs)
         for name in _read(graph.outputs):
@@ -118,9 +120,20 @@ class Aliases:
             raise WrittenView("it writes to an input, a weight or a buffer")
         own = {target, *(one for output in node.outputs for one in _listed(output))}
         others = {root, *self._views.get(root, ())} - own
-        if any(self._last.get(one, -1) > position for one in others):
+        late = (one for one in others if self._last.get(one, -1) > position)
+        if not all(self._sees(one, own, position) for one in late):
             raise WrittenView("it writes to elements that another tensor shares")
         return target
+
+    def _sees(self, view: str, own: set[str], position: int) -> bool:
+        """Whether a view is made, behind a position, of what is written there."""
+        while view not in own:
+            if view not in self._sources:
+                return False
+            view, made = self._sources[view]
+            if made <= position:
+                return False
+        return True
 
 
 def _listed(output: object) -> tuple[str, ...]:

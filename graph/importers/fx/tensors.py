@@ -51,6 +51,15 @@ def shown(tensor: Any) -> Array:
     return array
 
 
+def _way_out(tensor: Any) -> str:
+    """How a tensor becomes a dense one."""
+    if type(tensor).__module__.startswith("torchao."):
+        return "torchao.utils.unwrap_tensor_subclass(model) makes dense tensors of its weights."
+    if tensor.device.type == "meta":
+        return "a model on 'meta' gets its weights from model.to_empty() and load_state_dict."
+    return "model.to(torch.float32) or tensor.to_dense() may make one."
+
+
 def _check_plain(what: str, tensor: Any) -> None:
     """Raises: ModelError for what is no dense tensor with elements."""
     module, name = torch(), type(tensor).__name__
@@ -62,9 +71,7 @@ def _check_plain(what: str, tensor: Any) -> None:
             f"model: {what} is a {name} of {named}, {tensor.layout}{where}; expected a dense "
             "tensor with elements.",
             code="torch-tensor",
-            hints=("a model on 'meta' gets its weights from model.to_empty() and load_state_dict.",)
-            if where
-            else (),
+            hints=(_way_out(tensor),),
         )
 
 

@@ -135,6 +135,19 @@ def test_rows_of_columns_as_pytorch_has_them(apply: Apply) -> None:
     assert np.array_equal(weights_of(made), expected(LEVELS, SCALES, ZEROS))
 
 
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_integers_that_what_follows_scales_have_scales_of_1(apply: Apply, has_zeros: bool) -> None:
+    net = Net()
+    w = net.add(Cast("float32"), net.constant("w", owned(LEVELS)))
+    if has_zeros:
+        w = net.add(Sub(), w, net.add(Cast("float32"), net.spread(ZEROS)))
+    net.add(Mul(), net.add(MatMul(), net.x, w), net.array(SCALES[0]), output="y")
+    made = apply(BlockProducts(), net.finish(("y",)))
+    assert the_product(made)[0] == BlockMatMul(4, 32 if has_zeros else K)
+    ones = np.ones((1, N), np.float32)
+    assert np.array_equal(weights_of(made), expected(LEVELS, ones, ZEROS if has_zeros else None))
+
+
 def test_a_gemm_keeps_its_bias_and_products_that_share_weights_share_levels(apply: Apply) -> None:
     net = Net()
     rows = net.add(Reshape((10, K)), net.x)

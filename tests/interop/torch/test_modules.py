@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 
 from tilewright.graph.errors import ModelError  # noqa: E402
 from tilewright.graph.importers.fx.exported import program_of  # noqa: E402
+from tilewright.graph.importers.fx.tensors import ArrayReader  # noqa: E402
 
 pytestmark = [
     pytest.mark.needs_cc,
@@ -141,6 +142,17 @@ def test_a_module_without_elements_is_refused(model: Words) -> None:
     error = refused(model.to("meta"), args=(TOKENS.to("meta"), SCALE.to("meta")))
     assert error.code == "torch-tensor"
     assert "load_state_dict" in str(error)
+
+
+def test_tensors_that_are_no_plain_ones_are_refused_with_the_way_out() -> None:
+    wrapped = type("Int8Tensor", (torch.Tensor,), {"__module__": "torchao.quantization"})
+    for tensor, hint in (
+        (torch.ones(2).as_subclass(wrapped), "torchao.utils.unwrap_tensor_subclass(model) makes"),
+        (torch.ones(2, 2).to_sparse(), "tensor.to_dense() may make one."),
+    ):
+        with pytest.raises(ModelError) as caught:
+            ArrayReader().read("weight 'w'", tensor)
+        assert hint in str(caught.value)
 
 
 def test_a_program_that_changes_a_buffer_is_refused() -> None:

@@ -59,15 +59,15 @@ def _quantize_by_tensors(
     quant_max: int,
     dtype: str,
 ) -> AtenValue:
-    return _quantized(w, input, scale, zero_point, (quant_min, quant_max), dtype)
+    return quantized(w, input, scale, zero_point, (quant_min, quant_max), dtype)
 
 
-def _quantized(
+def quantized(
     w: AtenWriter,
     input: AtenValue,
     scale: AtenValue,
     zero: AtenValue,
-    bounds: tuple[int, int],
+    bounds: tuple[Number, Number],
     dtype: str,
 ) -> AtenValue:
     """By a scale and a zero that broadcast."""
@@ -94,10 +94,10 @@ def _dequantize_per_tensor(
 ) -> AtenValue:
     """(input - zero) * scale; the bounds are of no consequence."""
     scale, zero = _alone(w, w.operand(scale, _WIDE)), w.operand(zero_point, _WIDE)
-    return w.cast(_real(w, input, scale, _alone(w, zero)), out_dtype or _WIDE)
+    return w.cast(real(w, input, scale, _alone(w, zero)), out_dtype or _WIDE)
 
 
-def _real(w: AtenWriter, levels: AtenValue, scale: AtenValue, zero: AtenValue | None) -> AtenValue:
+def real(w: AtenWriter, levels: AtenValue, scale: AtenValue, zero: AtenValue | None) -> AtenValue:
     value = w.cast(levels, _WIDE)
     if zero is not None and not _is_zero(w, zero):
         value = w.emit(arithmetic.Sub(), value, w.cast(zero, _WIDE))
@@ -125,7 +125,7 @@ def _quantize_per_channel(
     dtype: str,
 ) -> AtenValue:
     scale, zero = (_along(w, one, input.rank, axis) for one in (scales, zero_points))
-    return _quantized(w, input, scale, zero, (quant_min, quant_max), dtype)
+    return quantized(w, input, scale, zero, (quant_min, quant_max), dtype)
 
 
 def _dequantize_per_channel(
@@ -141,7 +141,7 @@ def _dequantize_per_channel(
 ) -> AtenValue:
     scale = _along(w, scales, input.rank, axis)
     zero = None if zero_points is None else _along(w, zero_points, input.rank, axis)
-    return w.cast(_real(w, input, scale, zero), out_dtype or _WIDE)
+    return w.cast(real(w, input, scale, zero), out_dtype or _WIDE)
 
 
 def _dequantize_per_channel_group(
@@ -160,7 +160,7 @@ def _dequantize_per_channel_group(
     groups = w.reshape(input, (-1, size))
     scale = w.reshape(scales, (-1, 1))
     zero = None if zero_points is None else w.reshape(zero_points, (-1, 1))
-    return w.cast(w.reshape(_real(w, groups, scale, zero), input.shape), output_dtype)
+    return w.cast(w.reshape(real(w, groups, scale, zero), input.shape), output_dtype)
 
 
 _SPACE = "quantized_decomposed"

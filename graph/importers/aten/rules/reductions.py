@@ -73,20 +73,20 @@ def _prod_all(w: AtenWriter, self: AtenValue, dtype: str | None = None) -> AtenV
     return w.emit(reduction.ReduceProd(_axes(x, None), False), x) if x.rank else x
 
 
-def _amax(w: AtenWriter, self: AtenValue, dim: Dims = (), keepdim: bool = False) -> AtenValue:
+def amax(w: AtenWriter, self: AtenValue, dim: Dims = (), keepdim: bool = False) -> AtenValue:
     return w.emit(reduction.ReduceMax(_axes(self, dim), keepdim), self) if self.rank else self
 
 
-def _amin(w: AtenWriter, self: AtenValue, dim: Dims = (), keepdim: bool = False) -> AtenValue:
+def amin(w: AtenWriter, self: AtenValue, dim: Dims = (), keepdim: bool = False) -> AtenValue:
     return w.emit(reduction.ReduceMin(_axes(self, dim), keepdim), self) if self.rank else self
 
 
 def _max_all(w: AtenWriter, self: AtenValue) -> AtenValue:
-    return _amax(w, self)
+    return amax(w, self)
 
 
 def _min_all(w: AtenWriter, self: AtenValue) -> AtenValue:
-    return _amin(w, self)
+    return amin(w, self)
 
 
 def _best(w: AtenWriter, operator: str, x: AtenValue, dim: int, keepdim: bool) -> AtenValue:
@@ -95,11 +95,11 @@ def _best(w: AtenWriter, operator: str, x: AtenValue, dim: int, keepdim: bool) -
 
 
 def _max_dim(w: AtenWriter, self: AtenValue, dim: int, keepdim: bool = False) -> list[AtenValue]:
-    return [_amax(w, self, dim, keepdim), _best(w, "ArgMax", self, dim, keepdim)]
+    return [amax(w, self, dim, keepdim), _best(w, "ArgMax", self, dim, keepdim)]
 
 
 def _min_dim(w: AtenWriter, self: AtenValue, dim: int, keepdim: bool = False) -> list[AtenValue]:
-    return [_amin(w, self, dim, keepdim), _best(w, "ArgMin", self, dim, keepdim)]
+    return [amin(w, self, dim, keepdim), _best(w, "ArgMin", self, dim, keepdim)]
 
 
 def _argmax(
@@ -273,7 +273,7 @@ def _diff(
 def _aminmax(
     w: AtenWriter, self: AtenValue, dim: int | None = None, keepdim: bool = False
 ) -> list[AtenValue]:
-    return [_amin(w, self, dim, keepdim), _amax(w, self, dim, keepdim)]
+    return [amin(w, self, dim, keepdim), amax(w, self, dim, keepdim)]
 
 
 def _count_nonzero(w: AtenWriter, self: AtenValue, dim: Sequence[int]) -> AtenValue:
@@ -306,8 +306,8 @@ RULES: dict[str, Rule] = {
     "all": _of_truth("ReduceMin"),
     "all.dim": _of_truth("ReduceMin"),
     "all.dims": _of_truth("ReduceMin"),
-    "amax": _amax,
-    "amin": _amin,
+    "amax": amax,
+    "amin": amin,
     "aminmax": _aminmax,
     "any": _of_truth("ReduceMax"),
     "any.dim": _of_truth("ReduceMax"),

@@ -3,9 +3,9 @@ inputs and what PyTorch computes.
 
     python tests/graph/importers/aten/make_archives.py [FAMILY ...]
 
-Needs torch (the files here are of 2.13); nothing else of the tests does. Each call is of one
-overload, by its own name, so that torch.export keeps it. `schemas.txt` is written, too: the schemas
-of all overloads that have a rule.
+Needs torch and torchao (the files here are of 2.13 and 0.18); nothing else of the tests does. Each
+call is of one overload, by its own name, so that torch.export keeps it. `schemas.txt` is written,
+too: the schemas of all overloads that have a rule.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.ao.quantization.fx._decomposed  # it declares quantized_decomposed
+import torchao.quantization.quant_primitives  # noqa: F401  # it declares torchao
 from calls.given import Calls, numbers, whole
 from torch import Tensor, nn
 
@@ -26,7 +27,7 @@ FAMILIES = tuple(
     path.stem for path in sorted(HERE.glob("calls/*.py")) if path.stem not in ("__init__", "given")
 )
 
-SPACES = ("prims", "quantized_decomposed")
+SPACES = ("prims", "quantized_decomposed", "torchao")
 
 
 class _Family(nn.Module):
@@ -88,6 +89,23 @@ class _WritesView(nn.Module):
         return y, z
 
 
+class _WritesSeen(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """A view of a product that nobody else reads, changed, and views of that."""
+        y = (x * 2).reshape(1, 9)
+        y.add_(1)
+        return y.view(3, 3).t(), y.to(torch.float32)
+
+
+class _WritesBefore(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        """A view from before a tensor is changed, of which another is made behind that."""
+        y = x * 2
+        before = y.view(1, 9)
+        y.add_(1)
+        return before.view(9)
+
+
 class _WritesDropped(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """As two tensors, where no element is dropped: what they share, no schema says."""
@@ -142,6 +160,8 @@ def write_models() -> None:
     x = (numbers(3, 3),)
     _saved("counts", _Counts(), x)
     _saved("writes_dropped", _WritesDropped(), x)
+    _saved("writes_before", _WritesBefore(), x)
+    _saved("writes_seen", _WritesSeen(), x)
     _saved("writes_view", _WritesView(), x)
     _saved("writes_input", _WritesInput(), x)
     _saved("unknown", _Sorts(), x)

@@ -1,4 +1,4 @@
-"""A network that torchao quantised: products of bytes, and what PyTorch computes."""
+"""Networks that torchao quantised: products of bytes, packed weights, and what PyTorch computes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 
 import tilewright as tw
 from tilewright.graph.importers.pt2.importer import import_pt2
+from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ops.block_matmul import BlockMatMul
 from tilewright.graph.ops.convolution import IntegerConv
-from tilewright.graph.ops.matmul import IntegerMatMul
+from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
 from tilewright.graph.passes.pipeline import optimise
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
@@ -42,3 +44,35 @@ def test_it_computes_what_pytorch_does(data: tuple[Array, Array]) -> None:
 def test_its_engine_computes_what_pytorch_does(data: tuple[Array, Array]) -> None:
     x, expected = data
     np.testing.assert_allclose(tw.compile(MODELS / "pt2e.pt2")(x), expected, atol=STEP)
+
+
+PRODUCTS = {"w4": BlockMatMul(4, 32), "w8": BlockMatMul(8, 96), "a8w4": BlockMatMul(4, 32)}
+
+
+def _optimised(name: str) -> Graph:
+    graph, reports = optimise(import_pt2(MODELS / f"ao_{name}.pt2"))
+    assert not [report for report in reports if report.verdict == "undone"]
+    return graph
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_weights_that_quantize_makes_stay_packed(name: str) -> None:
+    ops = [node.op for node in _optimised(name).nodes]
+    assert PRODUCTS[name] in ops
+    assert not any(isinstance(op, MatMul | Gemm) for op in ops)
+
+
+def test_products_of_bytes_whose_scales_a_run_finds() -> None:
+    ops = [type(node.op) for node in _optimised("a8w8").nodes]
+    assert ops.count(IntegerMatMul) == 2
+    assert not {MatMul, Gemm} & set(ops)
+
+
+@pytest.mark.parametrize("name", [*PRODUCTS, "a8w8"])
+@pytest.mark.needs_cc
+def test_engines_of_what_quantize_makes_compute_what_pytorch_does(name: str) -> None:
+    engine = tw.compile(MODELS / f"ao_{name}.pt2", cache=False)
+    with np.load(MODELS / "ao.npz") as file:
+        x, expected = file["x"], file[name]
+    for rows in (1, 3):
+        np.testing.assert_allclose(engine(x[:rows]), expected[:rows], atol=2e-6)

@@ -96,7 +96,7 @@ def _schema(text: str) -> tuple[str, dict[str, str | None], bool]:
     """The rule's name, the parameters with the texts of their defaults, and whether the result may
     share elements with one.
     """
-    named = re.sub(r"^(prims|quantized_decomposed)::", r"aten::\1.", text)
+    named = re.sub(r"^(prims|quantized_decomposed|torchao)::", r"aten::\1.", text)
     match = re.fullmatch(r"aten::([^(]+)\((.*)\) -> (.*)", named)
     assert match is not None, text
     parameters = dict[str, str | None]()
@@ -131,6 +131,8 @@ def _fits(value: object, text: str) -> bool:
         return value in (plain[text], None, ())
     if text.startswith('"'):
         return value == text.strip('"')
+    if isinstance(value, str):
+        return (value, text) == ("float32", "6")  # a number of torch's own
     if value is None:
         return text == "0"  # the first of the orders of elements in memory
     numbers = {float(one) for one in text.strip("[]").split(",")}

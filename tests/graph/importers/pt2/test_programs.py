@@ -72,7 +72,8 @@ def test_who_saves_another_model_under_the_name_changes_nothing(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "name", ["counts", "writes_dropped", "writes_input", "writes_view", "unknown"]
+    "name",
+    ["counts", "writes_before", "writes_dropped", "writes_input", "writes_view", "unknown"],
 )
 def test_refusals(name: str, golden: Golden) -> None:
     with pytest.raises(UnsupportedOperator) as caught:
@@ -84,6 +85,14 @@ def test_sizes_outside_of_what_was_exported(golden: Golden) -> None:
     with pytest.raises(ModelError) as caught:
         import_pt2(MODELS / "small.pt2", shapes={"tokens": (1, (1, 8, 64))})
     golden("errors/pt2_range.txt", str(caught.value))
+
+
+def test_views_of_what_was_written_are_views_of_the_new_value() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 3), np.float32)
+    graph = import_pt2(MODELS / "writes_seen.pt2")
+    turned, flat = evaluate(graph, {graph.inputs[0]: x}, dtype=None).values()
+    np.testing.assert_allclose(turned, (x * 2 + 1).T, rtol=1e-6)
+    np.testing.assert_allclose(flat, (x * 2 + 1).reshape(1, 9), rtol=1e-6)
 
 
 def test_a_name_that_was_written_to_is_the_new_value() -> None:
