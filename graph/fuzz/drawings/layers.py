@@ -201,6 +201,25 @@ def _product_of_levels(draw: DrawnPoint) -> str:
     return draw.nodes.add("DequantizeLinear", levels, step, zero)
 
 
+def _packed_product(draw: DrawnPoint) -> str:
+    """Of weights of few levels in blocks, by columns or by one scale, between two products, so that
+    there are many of them.
+    """
+    inner, columns = 96, 64
+    most = draw.rng.choice((2, 8, 128))
+    numbers = np.random.default_rng(draw.rng.randrange(1 << 30))
+    levels = draw.hold(numbers.integers(-most, most, (inner, columns)), "int8")
+    shapes: list[tuple[int, ...]] = [(), (columns,), (3, columns)]
+    shape = draw.rng.choice(shapes if draw.opset >= 21 else shapes[:2])
+    how: dict[str, Attribute] = {"axis": 0, "block_size": 32} if len(shape) > 1 else {"axis": 1}
+    scales = draw.hold(numbers.uniform(0.5, 1.5, shape) / most / inner, "float32")
+    zeros = [draw.hold(numbers.integers(-2, 2, shape), "int8")] if draw.rng.random() < 0.5 else []
+    wide = draw.nodes.add("MatMul", draw.value(), draw.weight(draw.width, inner))
+    weights = draw.nodes.add("DequantizeLinear", levels, scales, *zeros, **how if shape else {})
+    made = draw.nodes.add("MatMul", wide, weights)
+    return draw.nodes.add("MatMul", made, draw.weight(columns, draw.width))
+
+
 def _byte_weights(draw: DrawnPoint) -> str:
     drawn = [draw.rng.randint(-8, 8) for _ in range(draw.width**2)]
     return draw.hold(np.reshape(drawn, (draw.width, draw.width)), "int8")
@@ -262,6 +281,7 @@ def all_drawings() -> Iterator[Drawing]:
         Drawing("GridSample", _grid_sample, is_closed=True),
         Drawing("QuantizeLinear", _quantised_and_back),
         Drawing("DequantizeLinear", _product_of_levels),
+        Drawing("DequantizeLinear", _packed_product),
         Drawing("MatMulInteger", _matmul_integer),
         Drawing("ConvInteger", _conv_integer),
         Drawing("QLinearMatMul", _qlinear_matmul),
