@@ -368,13 +368,13 @@ class Vectors(Scalars):
 
     def _bits(self, load: Load, dtype: DType) -> str:
         """The elements of a load of neighbours as the lanes of a wider type."""
-        at = self._neighbours(load)
+        at, bits = self._neighbours(load), load.buffer.type.bits
+        whole = f"load_bits_{bits}" if self.isa.has(f"load_bits_{bits}", dtype) else "load"
         if load.mask is None:
-            return self.isa.apply("load", dtype, at)
+            return self.isa.apply(whole, dtype, at)
         on = self._bits_on(load, load.mask)
         if on == (1 << load.dtype.lanes) - 1:
-            return self.isa.apply("load", dtype, at)
-        bits = load.buffer.type.bits
+            return self.isa.apply(whole, dtype, at)
         if self.isa.has(f"load_bits_masked_{bits}", dtype):
             return self.isa.apply(f"load_bits_masked_{bits}", dtype, at, hex(on))
         elements = (f"({at})[{n}]" if on >> n & 1 else "0" for n in range(load.dtype.lanes))

@@ -91,7 +91,8 @@ def _isa(name: str, features: tuple[str, ...]) -> Isa:
     if name in GPUS:
         return Isa(name, {}, cuda.scalar_operations())
     if name == "neon":
-        operations = {**_scalar(), **neon.scalar_operations(), **neon.vector_operations()}
+        vectors = neon.vector_operations(features)
+        operations = {**_scalar(), **neon.scalar_operations(), **vectors}
         return Isa(name, neon.TYPES, operations, neon.BYTES, masks=neon.MASKS)
     avx512 = name == "avx512"
     types = x86.types(avx512=avx512)

@@ -42,6 +42,7 @@ from .product_turning import ProductTurning
 from .region_inputs import RegionInputs
 from .reshape_motion import ReshapeMotion
 from .shared_heads import SharedHeads
+from .signed_products import SignedProducts
 from .softmax_recognition import SoftmaxRecognition
 from .widened_products import WidenedProducts
 
@@ -72,6 +73,7 @@ PIPELINE: tuple[GraphPass, ...] = (
     IntegerProducts(),
     # bytes are multiplied as the processor does it
     WidenedProducts(),
+    SignedProducts(),
     # constants in full before anybody looks for them; splats stay splats
     ConstantFolding(),
     # what folding made a constant may change nothing: a mask of zeros

@@ -198,9 +198,15 @@ VDPBF16PS = _declare_dot(
     _add_pairs_of_bfloat16,
     liberty="adds the second of two products first and takes subnormal numbers as zero",
 )
+# four products of bytes, added to an int32, of 64-bit ARM: an unsigned and a signed one, two signed
+# ones, two unsigned ones (Arm Architecture Reference Manual, USDOT, SDOT and UDOT, vector)
+USDOT = _declare_dot("usdot", ("uint8", "int8"), "int32", 4, ("neon+i8mm",), lanes=(4,))
+SDOT = _declare_dot("sdot", ("int8", "int8"), "int32", 4, ("neon+dotprod",), lanes=(4,))
+UDOT = _declare_dot("udot", ("uint8", "uint8"), "int32", 4, ("neon+dotprod",), lanes=(4,))
 
 TENSOR_INTRINSICS = {
-    intrinsic.name: intrinsic for intrinsic in (VPDPBUSD, VPDPWSSD, VPMADDWD, VDPBF16PS)
+    intrinsic.name: intrinsic
+    for intrinsic in (VPDPBUSD, VPDPWSSD, VPMADDWD, VDPBF16PS, USDOT, SDOT, UDOT)
 }
 
 

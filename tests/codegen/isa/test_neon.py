@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tilewright.codegen.isa.isa import isa
@@ -16,10 +17,12 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace.trace import Trace
 from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32, INT64
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.instructions.tensor_intrinsics import tensor_intrinsic
 from tilewright.tir.target.target import Target
 
 from ...driver.kernels import KERNELS
 from ...schedule.programs import chain
+from ...schedule.rules.products.test_dots import EDGES, product
 from ..c.emulated import need_emulator, run_emulated
 
 TARGET = Target.parse("c:neon")
@@ -81,3 +84,37 @@ def _by_rule(func: PrimFunc) -> list[LoweredCase]:
     found = examine(Case(func, trace), ("neon",))
     assert found.failure is None, str(found.failure)
     return found.lowered
+
+
+@pytest.mark.parametrize("name", [name for name, (_, t) in EDGES.items() if t.isa == "neon"])
+def test_products_of_bytes_give_the_interpreters_bits(name: str, tmp_path: Path) -> None:
+    need_emulator()
+    func, target = EDGES[name]
+    trace = Trace(lower_function(func, target).schedule.trace.steps)
+    found = examine(Case(func, trace), (target.instructions,))
+    assert found.failure is None, str(found.failure)
+    (lowered,) = found.lowered
+    assert "usdot(" in str(lowered.parts.run) or "dot(" in str(lowered.parts.run)
+    check([lowered], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "weights"),
+    [
+        *(("usdot", data, weights) for data in (0, 255) for weights in (-128, 127)),
+        *(("sdot", data, weights) for data in (-128, 127) for weights in (-128, 127)),
+        ("udot", 255, 255),
+    ],
+)
+def test_products_of_bytes_at_the_ends_of_their_range_are_exact(
+    name: str, data: int, weights: int, tmp_path: Path
+) -> None:
+    need_emulator()
+    intrinsic = tensor_intrinsic(name)
+    left, right = (buffer.type for buffer in intrinsic.define(4).inputs)
+    func = product(3, 8, 64, (str(left), str(right), "int32"))
+    target = Target.parse(f"c:{intrinsic.targets[0]}")
+    lowered = lower_function(func, target)
+    given = {"A": np.full((3, 64), data, left.numpy), "B": np.full((64, 8), weights, right.numpy)}
+    got = run_emulated(lowered.parts, target, given, tmp_path)
+    np.testing.assert_array_equal(got["C"], np.full((3, 8), 64 * data * weights, np.int32))

@@ -37,6 +37,9 @@ TYPES = {
     "vpdpwssd": ("int16", "int16", "int32"),
     "vpmaddwd": ("int16", "int16", "int32"),
     "vdpbf16ps": ("bfloat16", "bfloat16", "float32"),
+    "usdot": ("uint8", "int8", "int32"),
+    "sdot": ("int8", "int8", "int32"),
+    "udot": ("uint8", "uint8", "int32"),
 }
 START = {name: "0.0" if of[-1] == "float32" else "int32(7)" for name, of in TYPES.items()}
 NEST = """
@@ -171,6 +174,9 @@ def test_compiled_code_takes_subnormal_numbers_as_zero_like_lowered_code(
         ("vpdpwssd", "avx512+vnni", "dot_int16"),
         ("vpmaddwd", "avx2", "dot_int16_avx2"),
         ("vdpbf16ps", "avx512+bf16", "dot_bfloat16"),
+        ("usdot", "neon+i8mm", "dot_bytes_neon"),
+        ("sdot", "neon+dotprod", "dot_signed_bytes_neon"),
+        ("udot", "neon+dotprod", "dot_unsigned_bytes_neon"),
     ],
 )
 def test_the_c_text_is_one_instruction_between_a_broadcast_and_a_load(
@@ -197,7 +203,7 @@ def test_code_says_which_features_it_uses(name: str, target: Target) -> None:
     [
         (name, lacking)
         for name, intrinsic in TENSOR_INTRINSICS.items()
-        for lacking in ("c:avx512", "c:avx2", "c:scalar")
+        for lacking in ("c:avx512", "c:avx2", "c:scalar", "c:neon")
         if not intrinsic.is_on(Target.parse(lacking))
     ],
 )

@@ -27,7 +27,9 @@ VNNI = Target.parse("c:avx512+vnni")
 BF16 = Target.parse("c:avx512+bf16")
 AVX2 = Target.parse("c:avx2")
 AVX_VNNI = Target.parse("c:avx2+vnni")
+USDOT, DOTPROD = Target.parse("c:neon+i8mm"), Target.parse("c:neon+dotprod")
 WORDS = ("int16", "int16", "int32")
+SIGNED, UNSIGNED = ("int8", "int8", "int32"), ("uint8", "uint8", "int32")
 BYTES, HALVES = ("uint8", "int8", "int32"), ("bfloat16", "bfloat16", "float32")
 ALLOWED = ("vdpbf16ps",)
 
@@ -100,6 +102,12 @@ EDGES = {
     "few columns on AVX-VNNI": (product(3, 5, 12), AVX_VNNI),
     "a 3x3 convolution on AVX-VNNI": (convolution(6, 7, 20, 3), AVX_VNNI),
     "half a pair of integers on AVX-VNNI": (product(7, 18, 11, WORDS), AVX_VNNI),
+    "whole vectors on NEON": (product(9, 64, 16), USDOT),
+    "a column and a point too many on NEON": (product(5, 17, 13), USDOT),
+    "nothing but one on NEON": (product(1, 1, 1), USDOT),
+    "a 3x3 convolution on NEON": (convolution(6, 7, 20, 3), USDOT),
+    "signed bytes on NEON": (product(5, 18, 13, SIGNED), DOTPROD),
+    "unsigned bytes on NEON": (product(5, 18, 13, UNSIGNED), DOTPROD),
     "pairs": (product(5, 33, 10, HALVES), BF16),
     "half a pair": (product(5, 18, 11, HALVES), BF16),
     "a sum of pairs in parts": (product(2, 17, 1100, HALVES), BF16),
@@ -204,6 +212,11 @@ def test_every_tile_that_a_tuner_may_take_is_right(seed: int) -> None:
         (product(8, 32, 16, HALVES), BF16, (), "contraction"),
         (product(8, 32, 16, HALVES), VNNI, ALLOWED, "contraction"),
         (product(8, 32, 16, ("int8", "int8", "int32")), VNNI, (), "reduction"),
+        (product(8, 32, 16), DOTPROD, (), "reduction"),
+        (product(8, 32, 16, SIGNED), DOTPROD, (), "dots"),
+        (product(8, 32, 16, UNSIGNED), DOTPROD, (), "dots"),
+        (product(8, 32, 16), USDOT, (), "dots"),
+        (product(8, 32, 16, SIGNED), USDOT, (), "reduction"),
         (product(8, 32, 16, ("uint8", "int8", "int64")), VNNI, (), "reduction"),
         (product(8, 32, 16, constant=False), VNNI, (), "reduction"),
         (product(8, 32, 16, turned=True), VNNI, (), "reduction"),
