@@ -9,8 +9,8 @@ import tilewright as tw
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add
-from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.matmul import MatMul
+from tilewright.graph.ops.convolution import Conv, IntegerConv
+from tilewright.graph.ops.matmul import IntegerMatMul, MatMul
 from tilewright.graph.types import Array, TensorType, owned
 from tilewright.runtime.machine.host import host
 from tilewright.tir.target.target import covers
@@ -40,8 +40,7 @@ each_target = pytest.mark.parametrize(
 def network(weights: Array) -> Graph:
     """Levels, a product or a convolution with a Relu behind it, levels."""
     net = Quantised()
-    shape = (9, weights.shape[0]) if weights.ndim == 2 else (1, weights.shape[1], 7, 6)
-    x = net.input("x", TensorType("uint8", shape))
+    x = net.input("x", TensorType("uint8", input_shape(weights)))
     data = net.real(x, net.number(R), net.number(DATA_ZERO, "uint8"))
     w = net.real(net.constant("w", owned(weights)), net.number(S))
     op = MatMul() if weights.ndim == 2 else Conv(pads=(1, 1, 1, 1))
@@ -50,9 +49,44 @@ def network(weights: Array) -> Graph:
     return net.finish(("y",))
 
 
-def levels(sums: Array) -> Array:
+def sums(weights: Array) -> Graph:
+    """A product or a convolution of bytes alone."""
+    net = Quantised()
+    x = net.input("x", TensorType("uint8", input_shape(weights)))
+    op = IntegerMatMul() if weights.ndim == 2 else IntegerConv(pads=(1, 1, 1, 1))
+    net.add(op, x, net.constant("w", owned(weights)), output="y")
+    return net.finish(("y",))
+
+
+def bytes_at_random(shape: tuple[int, ...], extreme: bool) -> Array:
+    """Signed bytes; extreme: those at the ends of their range."""
+    weights = np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)
+    return np.where(weights < 0, np.int8(-128), np.int8(127)) if extreme else weights
+
+
+def inputs_of(weights: Array, extreme: bool) -> Array:
+    """Data of `network`; extreme: the largest byte everywhere."""
+    x = np.random.default_rng(1).integers(0, 256, input_shape(weights)).astype(np.uint8)
+    return np.full_like(x, 255) if extreme else x
+
+
+def input_shape(weights: Array) -> tuple[int, ...]:
+    """The shape of the input of `network`."""
+    return (9, weights.shape[0]) if weights.ndim == 2 else (1, weights.shape[1], 7, 6)
+
+
+def sums_of(x: Array, weights: Array, zero: int = DATA_ZERO) -> Array:
+    """What `network` sums up; that of `sums` has no zero."""
+    centred, wide = x.astype(np.int32) - zero, weights.astype(np.int32)
+    if weights.ndim == 2:
+        return centred @ wide
+    (whole,) = Conv(pads=(1, 1, 1, 1)).reference(centred, wide)
+    return whole
+
+
+def levels(whole: Array) -> Array:
     """What QLinearMatMul and a Relu make of the sums of its products."""
-    real = np.maximum(sums.astype(np.float32) * (R * S / T), np.float32(0))
+    real = np.maximum(whole.astype(np.float32) * (R * S / T), np.float32(0))
     return np.clip(np.rint(real) + np.float32(RESULT_ZERO), 0, 255).astype(np.uint8)
 
 
@@ -63,21 +97,26 @@ def test_a_result_has_the_bits_of_a_product_of_levels(
     shape: tuple[int, ...], extreme: bool, target: str
 ) -> None:
     """Extreme: all bytes at the ends of their range, where pairs do not fit 16 bits."""
-    rng = np.random.default_rng(0)
-    weights = rng.integers(-128, 128, shape).astype(np.int8)
-    if extreme:
-        weights = np.where(weights < 0, np.int8(-128), np.int8(127))
+    weights = bytes_at_random(shape, extreme)
     engine = tw.compile(network(weights), target, verify="off", cache=False)
-    (spec,) = engine.inputs
-    x = rng.integers(0, 256, spec.shape).astype(np.uint8)
-    x = np.full_like(x, 255) if extreme else x
-    centred = x.astype(np.int32) - DATA_ZERO
-    wide = weights.astype(np.int32)
-    if len(shape) == 2:
-        sums = centred @ wide
-    else:
-        (sums,) = Conv(pads=(1, 1, 1, 1)).reference(centred, wide)
-    np.testing.assert_array_equal(engine(x), levels(sums))
+    x = inputs_of(weights, extreme)
+    np.testing.assert_array_equal(engine(x), levels(sums_of(x, weights)))
+
+
+@each_target
+@pytest.mark.parametrize("number", [-128, 127])
+@pytest.mark.parametrize("shape", [(64, 20), (20, 16, 3, 3)])
+def test_sums_of_the_most_that_bytes_make_are_exact(
+    shape: tuple[int, ...], number: int, target: str
+) -> None:
+    """255 times the same number, everywhere, as int32."""
+    weights = np.full(shape, number, np.int8)
+    engine = tw.compile(sums(weights), target, verify="off", cache=False)
+    x = inputs_of(weights, extreme=True)
+    found = engine(x)
+    terms = shape[0] if len(shape) == 2 else weights[0].size
+    assert np.abs(found).max() == terms * 255 * abs(number)
+    np.testing.assert_array_equal(found, sums_of(x, weights, zero=0))
 
 
 @each_target
