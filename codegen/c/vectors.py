@@ -225,7 +225,8 @@ class Vectors(Scalars):
     def mask(self, expr: Expr, data: DType | None = None) -> str:
         """The text of a mask for vectors of `data`; by default, of one to be kept in a variable."""
         lanes = expr.dtype.lanes
-        own = data is not None and not self.isa.predicates  # else all masks of some lanes are alike
+        # else all masks of some lanes are alike
+        own = data is not None and not self.isa.predicates and self.isa.masks is None
         like = data if own and data is not None else self._mask_like(lanes)
         match expr:
             case Var():

@@ -155,6 +155,8 @@ class Target:
 
     def has_narrow_vectors(self, kind: DType) -> bool:
         """Whether a type of 8 or 16 bits goes in vectors beside numbers of 32 bits."""
+        if self.isa == "neon":
+            return kind.is_integer and kind.bits == 8
         plain = (kind.is_integer and kind.bits >= 8) or kind in (FLOAT16, BFLOAT16)
         return self.isa == "avx512" or (self.isa == "avx2" and plain)
 
