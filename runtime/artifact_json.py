@@ -265,7 +265,7 @@ def target_from_json(data: Reader) -> Target:
     """
     kind = kind_from_json(data["kind"])
     isa = data["isa"].one_of(*machines_of(kind))
-    known = [name for name, base in FEATURES.items() if base == isa]
+    known = FEATURES.get(isa, ())
     features = tuple(item.one_of(*known) for item in data["features"].items())
     threads = data["threads"].integer()
     if names_gpu(kind, isa):

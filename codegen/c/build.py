@@ -61,7 +61,8 @@ def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artif
 def using(target: Target, *functions: PrimFunc) -> Target:
     """The target with those of its features that the code of LOWERED functions uses."""
     called = (node.intrinsic for f in functions for node in walk(f.body) if isinstance(node, Call))
-    return target.using(i.feature for i in called if isinstance(i, TensorIntrinsic))
+    used = (i.features_on(target) for i in called if isinstance(i, TensorIntrinsic))
+    return target.using(feature for features in used for feature in features)
 
 
 def entry(func: PrimFunc, symbol: str) -> Entry:

@@ -32,11 +32,11 @@ from .workspace import ALIGNMENT
 
 FILE = "model"  # the stem of the files' names
 
+# of an instruction set, "", and of its features
 _MACROS = {
-    "avx2": "__AVX2__",
-    "avx512": "__AVX512F__",
-    "vnni": "__AVX512VNNI__",
-    "bf16": "__AVX512BF16__",
+    "avx2": {"": "__AVX2__", "vnni": "__AVXVNNI__"},
+    "avx512": {"": "__AVX512F__", "vnni": "__AVX512VNNI__", "bf16": "__AVX512BF16__"},
+    "neon": {"dotprod": "__ARM_FEATURE_DOTPROD", "i8mm": "__ARM_FEATURE_MATMUL_INT8"},
 }
 _POOL_NAMES = re.compile(r"\btw_pool_")
 
@@ -80,7 +80,8 @@ def export_texts(
     arguments += [*rest, *(f"(void *)(intptr_t){n}" for n in sizes.values()), "scratch"]
     definitions = static_definitions(artifact)
     target = artifact.target
-    macros = [_MACROS[name] for name in (target.isa, *target.features) if name in _MACROS]
+    known = _MACROS.get(target.isa, {})
+    macros = [known[name] for name in ("", *target.features) if name in known]
     isa = " ".join(flag for flag in flags if flag.startswith("-m"))
     source = SOURCE.format(
         title=title,

@@ -225,7 +225,8 @@ class Vectors(Scalars):
     def mask(self, expr: Expr, data: DType | None = None) -> str:
         """The text of a mask for vectors of `data`; by default, of one to be kept in a variable."""
         lanes = expr.dtype.lanes
-        own = data is not None and not self.isa.predicates  # else all masks of some lanes are alike
+        # else all masks of some lanes are alike
+        own = data is not None and not self.isa.predicates and self.isa.masks is None
         like = data if own and data is not None else self._mask_like(lanes)
         match expr:
             case Var():
@@ -368,13 +369,13 @@ class Vectors(Scalars):
 
     def _bits(self, load: Load, dtype: DType) -> str:
         """The elements of a load of neighbours as the lanes of a wider type."""
-        at = self._neighbours(load)
+        at, bits = self._neighbours(load), load.buffer.type.bits
+        whole = f"load_bits_{bits}" if self.isa.has(f"load_bits_{bits}", dtype) else "load"
         if load.mask is None:
-            return self.isa.apply("load", dtype, at)
+            return self.isa.apply(whole, dtype, at)
         on = self._bits_on(load, load.mask)
         if on == (1 << load.dtype.lanes) - 1:
-            return self.isa.apply("load", dtype, at)
-        bits = load.buffer.type.bits
+            return self.isa.apply(whole, dtype, at)
         if self.isa.has(f"load_bits_masked_{bits}", dtype):
             return self.isa.apply(f"load_bits_masked_{bits}", dtype, at, hex(on))
         elements = (f"({at})[{n}]" if on >> n & 1 else "0" for n in range(load.dtype.lanes))

@@ -16,7 +16,7 @@ from functools import cache
 from ...tir.dtype import FLOAT32, FLOAT64, DType
 from ...tir.target.gpu import GPUS
 from ...tir.target.target import Target, named
-from . import byte_vectors, cuda, half_vectors, narrow_vectors, neon, x86
+from . import byte_vectors, cuda, half_vectors, narrow_vectors, neon, neon_bytes, x86
 
 Table = Mapping[tuple[str, DType], str]
 
@@ -91,8 +91,10 @@ def _isa(name: str, features: tuple[str, ...]) -> Isa:
     if name in GPUS:
         return Isa(name, {}, cuda.scalar_operations())
     if name == "neon":
-        operations = {**_scalar(), **neon.scalar_operations(), **neon.vector_operations()}
-        return Isa(name, neon.TYPES, operations, neon.BYTES, masks=neon.MASKS)
+        vectors = neon.vector_operations(features)
+        operations = {**_scalar(), **neon.scalar_operations(), **vectors, **neon_bytes.operations()}
+        types = neon.TYPES | neon_bytes.types()
+        return Isa(name, types, operations, neon.BYTES, masks=neon.MASKS)
     avx512 = name == "avx512"
     types = x86.types(avx512=avx512)
     operations = _scalar() | x86.operations(features, avx512=avx512)

@@ -6,6 +6,8 @@ Minima and maxima take the second operand of two equal ones, as on the other ins
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...tir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
 
 BYTES = 16
@@ -71,6 +73,20 @@ _CASTS = {
     (INT64, FLOAT64): "vcvtq_f64_s64({0})",
 }
 
+# the feature that it takes, then of accumulators and the bits of the operands' bytes
+_TENSOR = {
+    "usdot": ("i8mm", "vusdotq_s32({0}, (uint8x16_t)({1}), (int8x16_t)({2}))"),
+    "sdot": ("dotprod", "vdotq_s32({0}, (int8x16_t)({1}), (int8x16_t)({2}))"),
+    "udot": (
+        "dotprod",
+        "(int32x4_t)vdotq_u32((uint32x4_t)({0}), (uint8x16_t)({1}), (uint8x16_t)({2}))",
+    ),
+}
+_BYTES = {
+    "load_bits_8": "(int32x4_t)vld1q_s8((const int8_t *)({0}))",
+    "elements_8": "(int32x4_t)((int8x16_t){{{0}}})",  # some of them
+}
+
 TYPES: dict[DType, str] = {
     FLOAT32.with_lanes(4): "float32x4_t",
     FLOAT64.with_lanes(2): "float64x2_t",
@@ -92,8 +108,10 @@ def scalar_operations() -> dict[tuple[str, DType], str]:
     }
 
 
-def vector_operations() -> dict[tuple[str, DType], str]:
-    """The C expression of each operation on each vector type."""
+def vector_operations(features: Sequence[str]) -> dict[tuple[str, DType], str]:
+    """The C expression of each operation on each vector type, those of tensor intrinsics that the
+    features have among them.
+    """
     table: dict[tuple[str, DType], str] = {}
     for dtype in TYPES:
         texts = _BOTH | (_FLOAT if dtype.is_float else _INTEGER)
@@ -109,7 +127,14 @@ def vector_operations() -> dict[tuple[str, DType], str]:
         table[f"cast_{result}", like] = text
         names = f"{_suffix(result)}_{_suffix(source)}"
         table[f"reinterpret_{result}", like] = f"vreinterpretq_{names}({{0}})"
-    return table
+    return table | _tensor(features)
+
+
+def _tensor(features: Sequence[str]) -> dict[tuple[str, DType], str]:
+    """The tensor intrinsics that the features have, and loads of the bytes of their operands."""
+    sums = INT32.with_lanes(4)
+    found = {(name, sums): text for name, (feature, text) in _TENSOR.items() if feature in features}
+    return found | ({(name, sums): text for name, text in _BYTES.items()} if found else {})
 
 
 def _suffix(dtype: DType) -> str:

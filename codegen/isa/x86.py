@@ -302,12 +302,16 @@ def _words(dtype: DType) -> dict[str, str]:
     }
 
 
-# accumulators, then the bits of the operands' elements
-_TENSOR = {
+# the feature that it takes, then of accumulators and the bits of the operands' elements
+_TENSOR_AVX512 = {
     ("vpdpbusd", INT32): ("vnni", "{p}_dpbusd_epi32({0}, {1}, {2})"),
     ("vpdpwssd", INT32): ("vnni", "{p}_dpwssd_epi32({0}, {1}, {2})"),
-    ("vpmaddwd", INT32): ("", "{p}_add_epi32({0}, {p}_madd_epi16({1}, {2}))"),
     ("vdpbf16ps", FLOAT32): ("bf16", "{p}_dpbf16_ps({0}, (__m{w}bh)({1}), (__m{w}bh)({2}))"),
+}
+_TENSOR_AVX2 = {
+    ("vpdpbusd", INT32): ("vnni", "{p}_dpbusd_avx_epi32({0}, {1}, {2})"),
+    ("vpdpwssd", INT32): ("vnni", "{p}_dpwssd_avx_epi32({0}, {1}, {2})"),
+    ("vpmaddwd", INT32): ("", "{p}_add_epi32({0}, {p}_madd_epi16({1}, {2}))"),
 }
 
 
@@ -315,14 +319,16 @@ def _tensor(dtype: DType, features: Sequence[str], *, avx512: bool) -> dict[tupl
     """The tensor intrinsics on accumulators of a type that the features have, and loads of some of
     the elements of their operands.
     """
+    known = _TENSOR_AVX512 if avx512 else _TENSOR_AVX2
     table = {
         (name, dtype): text.replace("{p}", _prefix(dtype)).replace("{w}", str(_bits(dtype)))
-        for (name, element), (feature, text) in _TENSOR.items()
-        if element == dtype.scalar and (feature in features if feature else not avx512)
+        for (name, element), (feature, text) in known.items()
+        if element == dtype.scalar and (not feature or feature in features)
     }
     if dtype.scalar == INT32 and not avx512:
-        table["elements_16", dtype] = f"{_prefix(dtype)}_setr_epi16({{0}})"
-    if dtype.scalar == INT32 and features:
+        for bits in (8, 16):
+            table[f"elements_{bits}", dtype] = f"{_prefix(dtype)}_setr_epi{bits}({{0}})"
+    if dtype.scalar == INT32 and avx512 and features:
         for bits in (8, 16):  # pointer, mask of a bit per element
             mask = f"(__mmask{_bits(dtype) // bits}){{1}}"
             table[f"load_bits_masked_{bits}", dtype] = (

@@ -58,7 +58,7 @@ def product_of_bytes(w: SumWriter, left: Bytes, right: Bytes, bias: str = "") ->
     terms = types[left.value].shape[-1]
     if not (_is_one_along(w, left.zero, -1) and _is_one_along(w, right.zero, -2)):
         return _plus(w, w.emit(MatMul(), _centred(w, left), _centred(w, right)), bias)
-    left, right = _moved(w, left, "uint8"), _moved(w, right, "int8")
+    left, right = moved(w, left, "uint8"), moved(w, right, "int8")
 
     def sums(value: str, axis: int) -> str:
         wide = w.emit(Cast("int32"), value)
@@ -81,7 +81,7 @@ def convolution_of_bytes(
     """The int32 that a convolution of data - p with weights - q sums up, plus a bias, which
     broadcasts to it; p is one number.
     """
-    left, right = _moved(w, data, "uint8"), _moved(w, weights, "int8")
+    left, right = moved(w, data, "uint8"), moved(w, weights, "int8")
     types = w.builder.types
     image, filters = types[left.value].shape, types[right.value].shape
     if op.groups > 1 or op.layout != "NCHW" or not is_closed((*image[1:], *filters)):
@@ -98,7 +98,7 @@ def convolution_of_bytes(
     product = w.emit(integer, left.value, right.value)
     if left.zero:
         sums = (
-            _sums_of_filters(w, right.value) if is_whole else _inside(w, integer, left, right.value)
+            sums_of_filters(w, right.value) if is_whole else _inside(w, integer, left, right.value)
         )
         bias = _less(w, bias, w.emit(Mul(), left.zero, sums))
     if right.zero:
@@ -136,7 +136,7 @@ def _less(w: SumWriter, one: str, other: str) -> str:
     return w.emit(Sub(), one or w.table("nothing", Splat(0, "int32", ())), other)
 
 
-def _sums_of_filters(w: SumWriter, weights: str) -> str:
+def sums_of_filters(w: SumWriter, weights: str) -> str:
     """The sum of each filter, along the axis of the channels of a result."""
     wide = w.emit(Cast("int32"), weights)
     count, *inner = w.builder.types[wide].shape
@@ -165,7 +165,7 @@ def _centred(w: SumWriter, bytes_: Bytes) -> str:
     return w.emit(Sub(), value, bytes_.zero) if bytes_.zero else value
 
 
-def _moved(w: SumWriter, bytes_: Bytes, wanted: str) -> Bytes:
+def moved(w: SumWriter, bytes_: Bytes, wanted: str) -> Bytes:
     """Bytes and their zero point as those of the type that processors multiply."""
     if w.builder.types[bytes_.value].dtype == wanted:
         return bytes_

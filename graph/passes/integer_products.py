@@ -48,7 +48,7 @@ class IntegerProducts:
 
     keeps_rounding: ClassVar[bool] = False
     concerns = staticmethod(has_bytes)
-    needs: ClassVar[tuple[str, ...]] = ("avx512+vnni", "avx2")
+    needs: ClassVar[tuple[str, ...]] = ("avx512+vnni", "avx2", "neon+dotprod", "neon+i8mm")
 
     def __call__(self, graph: Graph) -> Graph:
         finder = _Finder(graph)

@@ -43,6 +43,7 @@ from .product_turning import ProductTurning
 from .region_inputs import RegionInputs
 from .reshape_motion import ReshapeMotion
 from .shared_heads import SharedHeads
+from .signed_products import SignedProducts
 from .softmax_recognition import SoftmaxRecognition
 from .widened_products import WidenedProducts
 
@@ -54,8 +55,9 @@ class GraphPass(Protocol):
 
     keeps_rounding: whether what it makes rounds where the operators of the model do, and sums in
     their order; a strict build runs no other pass. One may have `needs`, ("avx512+vnni", "avx2"):
-    a target must have one of these for what it makes to be faster; and `concerns`, which says of a
-    graph whether it has what the pass is about, without which it is neither run nor told of.
+    a target must have one of these for what it makes to be faster; `idle`, of these with features
+    with which something else is; and `concerns`, which says of a graph whether it has what the pass
+    is about, without which it is neither run nor told of.
     """
 
     keeps_rounding: ClassVar[bool]
@@ -72,6 +74,7 @@ PIPELINE: tuple[GraphPass, ...] = (
     IntegerProducts(),
     # bytes are multiplied as the processor does it
     WidenedProducts(),
+    SignedProducts(),
     # likewise; what multiplies floats
     BlockProducts(),
     # constants in full before anybody looks for them; splats stay splats
@@ -306,9 +309,17 @@ def _why_left_out(one: GraphPass, target: Target, strict: bool) -> str:
     needs: tuple[str, ...] = getattr(one, "needs", ())
     if strict and not one.keeps_rounding:
         return "it may round elsewhere than the model"
-    if needs and not any(covers((target.instructions,), one) for one in needs):
+    idle: tuple[str, ...] = getattr(one, "idle", ())
+    if needs and not _has_one(target, needs):
         return f"it pays on {' and '.join(needs)}, and the target is '{target}'"
+    if _has_one(target, idle):
+        return f"it does not pay on {' and '.join(idle)}, and the target is '{target}'"
     return ""
+
+
+def _has_one(target: Target, names: Iterable[str]) -> bool:
+    """Whether a target has one of some instruction sets with features."""
+    return any(covers((target.instructions,), name) for name in names)
 
 
 def _compared(before: Graph, after: Graph, seed: int, limits: ReferenceWork) -> GraphDifference:

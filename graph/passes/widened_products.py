@@ -20,12 +20,14 @@ class WidenedProducts:
     """Convert the operands of products of bytes to int16, of which pairs are multiplied and added.
 
     AVX2 has vpmaddwd for that, which is exact. Its instruction for bytes, vpmaddubsw, holds the sum
-    of two products in 16 bits: 255 * 127 twice is 64,770, and it gives 32,767.
+    of two products in 16 bits: 255 * 127 twice is 64,770, and it gives 32,767. With AVX-VNNI, bytes
+    are multiplied as they are.
     """
 
     keeps_rounding: ClassVar[bool] = True
     concerns = staticmethod(has_bytes)
     needs: ClassVar[tuple[str, ...]] = ("avx2",)
+    idle: ClassVar[tuple[str, ...]] = ("avx2+vnni",)
 
     def __call__(self, graph: Graph) -> Graph:
         found = {node.outputs[0] for node in graph.nodes if _is_narrow(graph, node)}

@@ -32,7 +32,11 @@ _ISA_FLAGS = (
     ("scalar", frozenset[str]()),
 )
 # the flag that each feature of a target is
-_FEATURE_FLAGS = {"vnni": "avx512_vnni", "bf16": "avx512_bf16"}
+_FEATURE_FLAGS = {
+    "avx512": {"vnni": "avx512_vnni", "bf16": "avx512_bf16"},
+    "avx2": {"vnni": "avx_vnni"},
+    "neon": {"dotprod": "asimddp", "i8mm": "i8mm"},
+}
 
 
 class HostError(TilewrightError, ValueError):
@@ -48,23 +52,22 @@ _DIGITS = 40  # of a number that somebody typed, at most
 class Host:
     """What the operating system says of this machine; 0 or an empty text where it says nothing.
 
-    model: the processor's name, with its family and model number. isas: the instruction sets that
-    can run here, best first. fma_per_cycle: vector multiply-adds of the best one that a core starts
+    model: the processor's name, with its family and model number. instructions: the instruction
+    sets that can run here, best first, with their features, as targets name them: "avx512+vnni",
+    "avx2+vnni", "scalar". fma_per_cycle: vector multiply-adds of the best one that a core starts
     per cycle; bf16_per_cycle: vectors of products of bfloat16. clock_ghz: the nominal clock.
     l1_bytes, l2_bytes: data caches of one core; l3_bytes: shared. quota: CPUs' worth of time that
-    the process's cgroup may use, None: no limit. features: what the best one has beside it, as
-    targets name it.
+    the process's cgroup may use, None: no limit.
     """
 
     model: str
-    isas: tuple[str, ...]
+    instructions: tuple[str, ...]
     fma_per_cycle: int
     clock_ghz: float
     l1_bytes: int
     l2_bytes: int
     l3_bytes: int
     quota: float | None
-    features: tuple[str, ...] = ()
     bf16_per_cycle: float = 2.0
 
     @property
@@ -73,9 +76,14 @@ class Host:
         return self.isas[0]
 
     @property
-    def instructions(self) -> tuple[str, ...]:
-        """The instruction sets, best first, with features: "avx512+vnni", "avx2", "scalar"."""
-        return _instructions(self.isas, self.features)
+    def isas(self) -> tuple[str, ...]:
+        """The instruction sets that run here, best first, without their features."""
+        return tuple(text.partition("+")[0] for text in self.instructions)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What the best instruction set has beside it."""
+        return tuple(self.instructions[0].split("+")[1:])
 
 
 def read_host(root: Path = Path("/"), most: str = "") -> Host:
@@ -87,17 +95,19 @@ def read_host(root: Path = Path("/"), most: str = "") -> Host:
     cpu = _cpuinfo(read_text(root / "proc/cpuinfo"))
     flags = frozenset(f"{cpu.get('flags', '')} {cpu.get('Features', '')}".split())
     l1, l2, l3 = _caches(root / "sys/devices/system/cpu/cpu0/cache")
-    isas = tuple(isa for isa, needed in _ISA_FLAGS if needed <= flags)
-    features = tuple(
-        name for name, base in FEATURES.items() if base == isas[0] and _FEATURE_FLAGS[name] in flags
+    isas = [isa for isa, needed in _ISA_FLAGS if needed <= flags]
+    instructions = tuple(
+        "+".join((isa, *(f for f in FEATURES.get(isa, ()) if _FEATURE_FLAGS[isa][f] in flags)))
+        for isa in isas
     )
     if most:
-        isas, features = _lowered(isas, features, most)
+        instructions = _lowered(instructions, most)
+        isas = isas[-len(instructions) :]
     zen4 = cpu.get("vendor_id") == "AuthenticAMD" and cpu.get("cpu family") == "25"
     fma = 1 if zen4 and isas[0] == "avx512" else 2  # Zen 4 halves its wide vectors
     return Host(
         model=_model(cpu),
-        isas=isas,
+        instructions=instructions,
         fma_per_cycle=fma,
         # measured on family 6, model 207, whose AMX units are meant for these
         bf16_per_cycle=0.5 if cpu.get("vendor_id") == "GenuineIntel" else float(fma),
@@ -106,15 +116,13 @@ def read_host(root: Path = Path("/"), most: str = "") -> Host:
         l2_bytes=l2,
         l3_bytes=l3,
         quota=_quota(root),
-        features=features,
     )
 
 
-def _lowered(
-    isas: tuple[str, ...], features: tuple[str, ...], most: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The instruction sets and the features that are left where nothing is above `most`."""
-    here = _instructions(isas, features)
+def _lowered(here: tuple[str, ...], most: str) -> tuple[str, ...]:
+    """What is left of instruction sets and their features where nothing is above `most`: of each
+    the features that it names.
+    """
     isa, *others = most.split("+")
     if not covers(here, most):
         wrong = "which this machine lacks" if isa in ISAS else "which is no instruction set"
@@ -123,12 +131,9 @@ def _lowered(
             code="host-cpu",
             hints=(f"it hides what a machine has and adds nothing: {CPU_VARIABLE}={here[-1]}",),
         )
-    return isas[isas.index(isa) :], tuple(name for name in features if name in others)
-
-
-def _instructions(isas: tuple[str, ...], features: tuple[str, ...]) -> tuple[str, ...]:
-    """The instruction sets, the first of which has the features, as targets name them."""
-    return ("+".join((isas[0], *features)), *isas[1:])
+    known = [text.split("+") for text in here]
+    first = next(n for n, (base, *_) in enumerate(known) if base == isa)
+    return tuple("+".join((base, *(f for f in own if f in others))) for base, *own in known[first:])
 
 
 def _model(cpu: Mapping[str, str]) -> str:

@@ -35,7 +35,7 @@ def dot_probe(intrinsic: TensorIntrinsic, target: Target) -> str:
     args = {long iterations, float *result}.
     """
     assert intrinsic.carried is not None
-    own, lanes = isa(target), intrinsic.lanes[0]
+    own, lanes = isa(target), intrinsic.lanes_on(target)[0]
     total = intrinsic.define(lanes).outputs[0].type.with_lanes(lanes)
     carried = intrinsic.carried.with_lanes(lanes)
     kind, chain = own.types[total], f"({own.types[total]}){intrinsic.name}_##n"

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...tir.errors import TargetError
 from ...tir.instructions.tensor_intrinsics import TENSOR_INTRINSICS
-from ...tir.target.target import CpuTarget, Target, covers
+from ...tir.target.target import CpuTarget, Target
 from ..arrays import Array, address, empty_aligned
 from ..cpu.pool import pool_run
 from ..machine.host import allowed_cpus, default_threads, host, host_target
@@ -120,9 +120,9 @@ def dot_peak(unit: str, threads: int = 1, target: Target | None = None) -> Probe
     """
     machine = target or host_target()
     intrinsic = TENSOR_INTRINSICS[unit]
-    if not covers((machine.instructions,), intrinsic.target):
+    if not intrinsic.is_on(machine):
         raise TargetError(
-            f"dot_peak: target '{machine}' lacks '{unit}'; expected c:{intrinsic.target}.",
+            f"dot_peak: target '{machine}' lacks '{unit}'; expected {intrinsic.needs}.",
             code="probe-target",
         )
     library = _probes(machine)

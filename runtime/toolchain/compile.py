@@ -24,7 +24,7 @@ from ...tir.target.target import Target
 from ..files.disk import DiskFull, disk_full, no_room, telling_full_disk
 from ..files.temporary import temporary_folder
 from ..log import log
-from ..machine.host import allowed_cpus, can_compile
+from ..machine.host import CPU_VARIABLE, allowed_cpus, can_compile
 from .cache import Cache, cache_key, user_cache
 from .compilers import C, Compiler, SourceLanguage, compile_flags, find_compiler, link_flags
 from .excerpt import excerpt, file_name
@@ -38,6 +38,10 @@ FIRST_LINE = f'#line 1 "{SOURCE_FILE}"\n'  # where its lines begin
 _FORMAT = "1"
 
 _COMPLAINT = re.compile(r"^[^\s:]+\.c(?:pp)?:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
+# what gcc, clang and zig say of a flag for instructions that they do not know
+_UNKNOWN_FLAG = re.compile(
+    r"(?:unrecognized command[- ]line option|unknown [a-z ]+:?) .*?(-m[\w.+=-]+)"
+)
 
 
 class CompileFailed(TilewrightError, RuntimeError):
@@ -307,6 +311,12 @@ def _failure(
         theirs = blamed(text, int(match[1]))
         if theirs is not None:
             hint = f"it is line {theirs[1]} of the source that te.extern '{theirs[0]}' was given."
+    unknown = _UNKNOWN_FLAG.search(said)
+    if unknown is not None:
+        hint = (
+            f"a newer compiler knows {unknown[1]}, which the target's instructions need; or "
+            f"{CPU_VARIABLE} hides these: it names the most that is used of this CPU."
+        )
     undefined = re.search(r"undefined (?:reference to|symbol:) \W?(\w+)", said)
     if match is not None:
         complaint = match[2]

@@ -26,9 +26,11 @@ _ISA_FLAGS = {
         *("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma", "-mf16c"),
         "-mprefer-vector-width=512",
     ),
-    "neon": (),  # every 64-bit ARM has it
 }
-_FEATURE_FLAGS = {"vnni": "-mavx512vnni", "bf16": "-mavx512bf16"}
+_FEATURE_FLAGS = {
+    "avx512": {"vnni": "-mavx512vnni", "bf16": "-mavx512bf16"},
+    "avx2": {"vnni": "-mavxvnni"},  # from gcc 11 and clang 12 on
+}
 _FAMILY_FLAGS = {
     "gcc": (),
     "clang": ("-Wno-unused-command-line-argument",),
@@ -135,7 +137,10 @@ def isa_flags(target: Target) -> tuple[str, ...]:
 
     Raises: TargetError where it names none.
     """
-    return (*_ISA_FLAGS[named(target).isa], *(_FEATURE_FLAGS[name] for name in target.features))
+    isa, features = named(target).isa, target.features
+    if isa == "neon":  # the last -march counts alone
+        return (f"-march=armv8.2-a+{'+'.join(features)}",) if features else ()
+    return (*_ISA_FLAGS[isa], *(_FEATURE_FLAGS[isa][name] for name in features))
 
 
 def compile_flags(target: Target, language: SourceLanguage = C) -> tuple[str, ...]:

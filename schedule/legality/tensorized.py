@@ -68,9 +68,17 @@ def check_one_block(func: PrimFunc, loop: For, primitive: str) -> None:
     )
 
 
-def check_definition(func: PrimFunc, loop: For, intrinsic: Instruction, primitive: str) -> None:
+def check_definition(
+    func: PrimFunc,
+    loop: For,
+    intrinsic: Instruction,
+    primitive: str,
+    target: Target | None = None,
+) -> None:
     """The nest of a loop is what an intrinsic's definition says, without a condition but those of
     tails, which are known where the loops around it are cut; one of a warp has none at all.
+
+    target: in whose registers the lanes must fit, where there is one.
     """
     (block,) = blocks(loop)
     around = loops_around(func, loop)
@@ -78,7 +86,7 @@ def check_definition(func: PrimFunc, loop: For, intrinsic: Instruction, primitiv
     if isinstance(intrinsic, WarpProduct):
         found = match_warp_product(intrinsic, loop, around, ranges_of(around))
     else:
-        found = match_intrinsic(intrinsic, loop, ranges_of(around))
+        found = match_intrinsic(intrinsic, loop, ranges_of(around), target)
     if isinstance(found, Mismatch):
         raise refuse(
             func,

@@ -41,8 +41,8 @@ FLOATS += (1e-45, 1e-40, 1.2e-38, 6e-8, 448.0, 57344.0, 65504.0, 65520.0, 3e38, 
 @dataclass(frozen=True)
 class Golden:
     """A kernel. steps: its schedule; None where its rule makes it. special: the part of its floats
-    that are zeros, ends of ranges, infinite or no numbers. feature: of AVX-512, which alone has the
-    kernel's instructions; empty where any instruction set will do.
+    that are zeros, ends of ranges, infinite or no numbers. feature: of AVX-512, and perhaps of
+    others, which have the kernel's instructions; empty where any instruction set will do.
     """
 
     make: Callable[[], PrimFunc]
@@ -368,7 +368,7 @@ def of_dots(intrinsic: TensorIntrinsic, lanes: int) -> Golden:
     def make() -> PrimFunc:
         return programs.packed_dots(intrinsic, 9, 2 * lanes, 8 * intrinsic.points)
 
-    return Golden(make, steps, special=0.1, feature=intrinsic.feature)
+    return Golden(make, steps, special=0.1, feature=intrinsic.targets[0].partition("+")[2])
 
 
 GOLDEN: dict[str, Golden] = {
@@ -424,7 +424,9 @@ GOLDEN: dict[str, Golden] = {
         lambda: products(7, 37, 21), by_rule_of_dots, special=0.1, feature="bf16"
     ),
     "dots_of_bytes": of_dots(VPDPBUSD, 16),
+    "dots_of_bytes_in_eight_lanes": of_dots(VPDPBUSD, 8),
     "dots_of_int16": of_dots(VPDPWSSD, 16),
+    "dots_of_int16_in_eight_lanes": of_dots(VPDPWSSD, 8),
     "dots_of_bfloat16": of_dots(VDPBF16PS, 16),
     "dots_of_bfloat16_in_eight_lanes": of_dots(VDPBF16PS, 8),
     "dots_of_bfloat16_in_four_lanes": of_dots(VDPBF16PS, 4),

@@ -83,7 +83,7 @@ CHECKED = replace(
 @pytest.mark.parametrize(
     ("name", "field", "value", "expected"),
     [
-        ("c:avx2", "features", ["vnni"], "features[0] is 'vnni'; expected nothing."),
+        ("c:avx2", "features", ["bf16"], "features[0] is 'bf16'; expected 'vnni'."),
         ("c:avx512", "features", ["sse"], "features[0] is 'sse'; expected 'vnni' or 'bf16'."),
         ("c:avx2", "isa", "sm_90a", "isa is 'sm_90a'; expected 'scalar' or 'avx2'"),
         ("cuda:sm_90a", "isa", "avx2", "isa is 'avx2'; expected 'sm_80' or"),
@@ -99,7 +99,9 @@ def test_a_target_that_no_constructor_makes_is_refused(
     assert f"target.{expected}" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["c:scalar", "c:avx512+vnni", "c:neon", "python", "cuda:sm_90a"])
+@pytest.mark.parametrize(
+    "name", ["c:scalar", "c:avx512+vnni", "c:avx2+vnni", "c:neon+dotprod", "python", "cuda:sm_90a"]
+)
 def test_a_target_survives(name: str) -> None:
     own = {"gb_per_s": 1.5} if name.startswith("cuda") else {"l1_bytes": 1}
     target = replace(Target.parse(name), threads=7, **own)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 from tilewright.codegen.c.program import emit_program
 from tilewright.driver.lower_program import LoweredProgram, lower_program
+from tilewright.graph.ir.ir import Graph
+from tilewright.graph.plan.plan import plan_model
 from tilewright.runtime.engine.cpu_code import CpuCode
 from tilewright.runtime.engine.export_c import export_c
 from tilewright.runtime.engine.parts import EngineParts
@@ -19,18 +22,26 @@ from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.target.target import Target
 
 from ..codegen.c.emulated import COMPILER, EMULATOR, need_emulator
+from ..graph.test_quantised_models import (
+    bytes_at_random,
+    inputs_of,
+    levels,
+    network,
+    sums,
+    sums_of,
+)
 from ..tiny_program import M, N, constants, expected, image, tiny
 from .engine.test_export_c import MAIN
 
 NEON = Target.parse("c:neon")
 
 
-def parts(lowered: LoweredProgram) -> EngineParts:
-    """The parts of an engine that needs no compiler to be exported."""
-    artifact = emit_program(lowered.program, NEON)
+def parts(lowered: LoweredProgram, target: Target, constants: Sequence[np.ndarray]) -> EngineParts:
+    """The parts of an engine that needs no compiler to be exported. constants: of its program."""
+    artifact = emit_program(lowered.program, target)
     symbols = (kernel.symbol for kernel in artifact.kernels)
     functions = dict(zip(symbols, lowered.program.functions, strict=True))
-    arrays = dict(enumerate(constants().values()))
+    arrays = dict(enumerate(constants))
     for launch in artifact.prepare:
         func = functions[launch.function]
         places = [item.position for item in launch.arguments]
@@ -42,20 +53,25 @@ def parts(lowered: LoweredProgram) -> EngineParts:
     return EngineParts(CpuCode(artifact), kept, EngineReport(), MemoryPlan(0, 0, 0, 0))
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
-def test_an_exported_model_runs_on_any_number_of_threads(tmp_path: Path) -> None:
-    need_emulator()
-    made = parts(lower_program(tiny(), NEON))
-    assert made.artifact.prepare
-    folder = export_c(made, tmp_path / "exported")
-    assert "#include <arm_neon.h>" in (folder / "model.c").read_text()
-    (folder / "main.c").write_text(MAIN)
+def compile_here(folder: Path) -> None:
+    """The exported model with its main, a static program."""
     for command in (
         ["make", f"CC={COMPILER}"],
         [COMPILER, "-std=c11", "-O2", "-static", "-pthread", "main.c", "model.o", "-o", "main"],
     ):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_an_exported_model_runs_on_any_number_of_threads(tmp_path: Path) -> None:
+    need_emulator()
+    made = parts(lower_program(tiny(), NEON), NEON, tuple(constants().values()))
+    assert made.artifact.prepare
+    folder = export_c(made, tmp_path / "exported")
+    assert "#include <arm_neon.h>" in (folder / "model.c").read_text()
+    (folder / "main.c").write_text(MAIN)
+    compile_here(folder)
     image().tofile(folder / "x")
     results = []
     for threads in (1, 2, 3):
@@ -64,3 +80,65 @@ def test_an_exported_model_runs_on_any_number_of_threads(tmp_path: Path) -> None
         results.append(np.fromfile(folder / "y", np.float32).reshape(N, M))
     np.testing.assert_allclose(results[0], expected(image()), rtol=1e-4, atol=1e-4)
     assert all(np.array_equal(one, results[0]) for one in results)
+
+
+INSTRUCTIONS = {"c:neon+i8mm": "vusdotq_s32", "c:neon+dotprod": "vdotq_s32"}
+BYTES_MAIN = """\
+#include <stdio.h>
+#include "model.h"
+
+int main(void)
+{
+    _Alignas(64) static unsigned char x[%d], y[%d];
+    net_model *model = net_load("weights.bin");
+    FILE *input = fopen("x", "rb"), *output = fopen("y", "wb");
+    if (!model || !input || !output || fread(x, sizeof x, 1, input) != 1)
+        return 4;
+    if (net_run(model, (void *)x, (void *)y, NULL, 1) != 0)
+        return 6;
+    net_free(model);
+    return fwrite(y, sizeof y, 1, output) != 1 || fclose(output) != 0;
+}
+"""
+
+
+def exported(graph: Graph, name: str, x: np.ndarray, like: np.ndarray, folder: Path) -> np.ndarray:
+    """What a model of bytes, exported for a target, makes of its one input."""
+    target = Target.parse(name)
+    model = plan_model(graph, target, check=False).lowered
+    lowered = lower_program(model.program, target)
+    arrays = [np.ascontiguousarray(model.constants[c.name]) for c in model.program.constants]
+    folder = export_c(parts(lowered, target, arrays), folder / "exported")
+    assert INSTRUCTIONS[name] in (folder / "model.c").read_text()
+    (folder / "main.c").write_text(BYTES_MAIN % (x.nbytes, like.nbytes))
+    compile_here(folder)
+    x.tofile(folder / "x")
+    assert subprocess.run([EMULATOR, "./main"], cwd=folder, timeout=120).returncode == 0
+    return np.fromfile(folder / "y", like.dtype).reshape(like.shape)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+@pytest.mark.parametrize("shape", [(37, 20), (20, 5, 3, 3), (8, 3, 3, 3)])
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+def test_an_exported_model_has_the_bits_of_a_product_of_levels(
+    name: str, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    need_emulator()
+    weights = bytes_at_random(shape, extreme=False)
+    x = inputs_of(weights, extreme=False)
+    wanted = levels(sums_of(x, weights))
+    np.testing.assert_array_equal(exported(network(weights), name, x, wanted, tmp_path), wanted)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+@pytest.mark.parametrize("number", [-128, 127])
+@pytest.mark.parametrize("shape", [(64, 20), (20, 16, 3, 3)])
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+def test_sums_of_the_most_that_bytes_make_are_exact(
+    name: str, shape: tuple[int, ...], number: int, tmp_path: Path
+) -> None:
+    need_emulator()
+    weights = np.full(shape, number, np.int8)
+    x = inputs_of(weights, extreme=True)
+    wanted = sums_of(x, weights, zero=0)
+    np.testing.assert_array_equal(exported(sums(weights), name, x, wanted, tmp_path), wanted)

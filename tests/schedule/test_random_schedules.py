@@ -109,7 +109,7 @@ def test_random_legal_steps_keep_what_instructions_mean(intrinsic: TensorIntrins
     tally, kept = Tally(), 0
     for seed in range(50):
         rng = Random(seed)
-        lanes = rng.choice((4, 8, 16))
+        lanes = rng.choice(intrinsic.lanes)
         depth = intrinsic.points * rng.randint(1, 3)
         func = packed_dots(intrinsic, rng.randint(1, 4), lanes * rng.randint(1, 2), depth)
         sch = Schedule(func)
@@ -117,7 +117,7 @@ def test_random_legal_steps_keep_what_instructions_mean(intrinsic: TensorIntrins
         take_random(sch, rng, 8, tally)
         kept += "tensorized" in str(sch.func)
         case = Case(func, sch.trace)
-        found = examine(case, (intrinsic.target,))
+        found = examine(case, intrinsic.targets[:1])
         assert found.failure is None, f"case {seed}: {found.failure}\n{case.script('', '')}"
         assert found.proof == "proved"
     assert tally.applied.total() > 100

@@ -38,7 +38,8 @@ class TensorIntrinsic(Intrinsic):
 
     define: the definition for a number of lanes: operands of shape [lanes, points], then the result
     of shape [lanes]. lanes: how many one instruction may have, most first.
-    isa, feature: the instruction set and the feature of a target that has it; "" where that is all.
+    targets: the instruction sets that have it, each with the feature that it takes:
+    "avx512+vnni", "avx2". One whose registers are too short has fewer lanes of it.
     carried: the type whose bits hold the points of one lane of an operand.
     liberty: how results may differ from those of the definition, as the verb of "it ..."; empty
     where they do not.
@@ -47,17 +48,11 @@ class TensorIntrinsic(Intrinsic):
     define: Callable[[int], PrimFunc]
     lanes: tuple[int, ...]
     points: int
-    isa: str
-    feature: str
+    targets: tuple[str, ...]
     liberty: str = ""
 
     def __reduce__(self) -> tuple[Callable[[str], TensorIntrinsic], tuple[str]]:
         return tensor_intrinsic, (self.name,)
-
-    @property
-    def target(self) -> str:
-        """The instruction set and the feature that have it: "avx512+vnni", "avx2"."""
-        return f"{self.isa}+{self.feature}" if self.feature else self.isa
 
     @property
     def asked_for(self) -> bool:
@@ -67,7 +62,7 @@ class TensorIntrinsic(Intrinsic):
     @property
     def needs(self) -> str:
         """The targets that have it, as an error names them."""
-        return f"c:{self.target}"
+        return " or ".join(f"c:{name}" for name in self.targets)
 
     @property
     def hint(self) -> str:
@@ -76,7 +71,17 @@ class TensorIntrinsic(Intrinsic):
 
     def is_on(self, target: Target) -> bool:
         """Whether a target has it."""
-        return covers((target.instructions,), self.target)
+        return any(covers((target.instructions,), name) for name in self.targets)
+
+    def lanes_on(self, target: Target) -> tuple[int, ...]:
+        """How many lanes it may have in the registers of a target that has it."""
+        assert self.carried is not None
+        return tuple(count for count in self.lanes if count <= target.lanes(self.carried))
+
+    def features_on(self, target: Target) -> tuple[str, ...]:
+        """Those of a target's features that it takes."""
+        name = next(one for one in self.targets if covers((target.instructions,), one))
+        return tuple(name.split("+")[1:])
 
 
 def _as_defined(name: str, accumulators: Array, *operands: Array) -> Array:
@@ -154,10 +159,10 @@ def _declare_dot(
     operands: tuple[str, str],
     total: str,
     points: int,
-    feature: str = "",
+    targets: tuple[str, ...],
     meaning: Callable[..., Array] | None = None,
     liberty: str = "",
-    isa: str = "avx512",
+    lanes: tuple[int, ...] = (16, 8, 4),
 ) -> TensorIntrinsic:
     """An instruction that adds `points` products to each of its 32-bit lanes; without
     `meaning`, as it is defined.
@@ -168,33 +173,40 @@ def _declare_dot(
         meaning or partial(_as_defined, name),
         carried=INT32,
         define=partial(_dot, name, operands, total, points),
-        lanes=(16, 8, 4) if isa == "avx512" else (8, 4),
+        lanes=lanes,
         points=points,
-        isa=isa,
-        feature=feature,
+        targets=targets,
         liberty=liberty,
     )
 
 
+_VNNI = ("avx512+vnni", "avx2+vnni")
+
 # four products of an unsigned and a signed byte, added to an int32
-VPDPBUSD = _declare_dot("vpdpbusd", ("uint8", "int8"), "int32", 4, "vnni")
+VPDPBUSD = _declare_dot("vpdpbusd", ("uint8", "int8"), "int32", 4, _VNNI)
 # two products of signed numbers of 16 bits, added to an int32
-VPDPWSSD = _declare_dot("vpdpwssd", ("int16", "int16"), "int32", 2, "vnni")
+VPDPWSSD = _declare_dot("vpdpwssd", ("int16", "int16"), "int32", 2, _VNNI)
 # two products of signed numbers of 16 bits, added to an int32: AVX2's vpmaddwd and vpaddd
-VPMADDWD = _declare_dot("vpmaddwd", ("int16", "int16"), "int32", 2, isa="avx2")
+VPMADDWD = _declare_dot("vpmaddwd", ("int16", "int16"), "int32", 2, ("avx2",), lanes=(8, 4))
 # two products of bfloat16, the second one first, added to a float32
 VDPBF16PS = _declare_dot(
     "vdpbf16ps",
     ("bfloat16", "bfloat16"),
     "float32",
     2,
-    "bf16",
+    ("avx512+bf16",),
     _add_pairs_of_bfloat16,
     liberty="adds the second of two products first and takes subnormal numbers as zero",
 )
+# four products of bytes, added to an int32, of 64-bit ARM: an unsigned and a signed one, two signed
+# ones, two unsigned ones (Arm Architecture Reference Manual, USDOT, SDOT and UDOT, vector)
+USDOT = _declare_dot("usdot", ("uint8", "int8"), "int32", 4, ("neon+i8mm",), lanes=(4,))
+SDOT = _declare_dot("sdot", ("int8", "int8"), "int32", 4, ("neon+dotprod",), lanes=(4,))
+UDOT = _declare_dot("udot", ("uint8", "uint8"), "int32", 4, ("neon+dotprod",), lanes=(4,))
 
 TENSOR_INTRINSICS = {
-    intrinsic.name: intrinsic for intrinsic in (VPDPBUSD, VPDPWSSD, VPMADDWD, VDPBF16PS)
+    intrinsic.name: intrinsic
+    for intrinsic in (VPDPBUSD, VPDPWSSD, VPMADDWD, VDPBF16PS, USDOT, SDOT, UDOT)
 }
 
 

@@ -12,6 +12,7 @@ from ..expr import Add, Call, Const, Expr, Mul, Var, add, index, mul
 from ..func import PrimFunc
 from ..lowered import Fma
 from ..stmt import Block, For, If, Role, Stmt, Store
+from ..target.target import Target
 from ..text.printer import print_expr
 from ..visit import free_vars, stores, substitute
 from .tensor_intrinsics import TensorIntrinsic
@@ -51,21 +52,25 @@ class Mismatch:
     hint: str = ""
 
 
-def match_intrinsic(intrinsic: TensorIntrinsic, nest: For, ranges: Ranges) -> Match | Mismatch:
+def match_intrinsic(
+    intrinsic: TensorIntrinsic, nest: For, ranges: Ranges, target: Target | None = None
+) -> Match | Mismatch:
     """Compare a nest of a block, or of a store, with the definition of an intrinsic.
 
-    ranges: of the loops around the nest. The operands may come in any order of sums and products;
+    ranges: of the loops around the nest. target: one that has the intrinsic, in whose registers
+    its lanes must fit; None: those of any. The operands may come in any order of sums and products;
     where the definition has an operand per lane, all lanes may share one.
     """
     loops, body = chain(nest)
     counts = [loop.extent for loop in loops]
-    wanted = (intrinsic.lanes, intrinsic.points)
-    if len(loops) != 2 or counts[0] not in intrinsic.lanes or counts[1] != intrinsic.points:
+    allowed = intrinsic.lanes if target is None else intrinsic.lanes_on(target)
+    if len(loops) != 2 or counts[0] not in allowed or counts[1] != intrinsic.points:
         shown = ", ".join(f"'{loop.var.name}' of {loop.extent}" for loop in loops)
-        lanes = " or ".join(map(str, wanted[0]))
+        lanes = " or ".join(map(str, allowed))
         return Mismatch(
             f"its loops are {shown}",
-            f"a loop of {lanes} lanes and, directly inside, one of {wanted[1]} reduction points",
+            f"a loop of {lanes} lanes and, directly inside, one of {intrinsic.points} reduction "
+            "points",
             "split makes loops of these extents, reorder puts them innermost.",
         )
     store = sole_store(body)

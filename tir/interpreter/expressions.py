@@ -156,9 +156,8 @@ class ExprWriter:
             case Min() | Max():
                 return self._extremum(expr, active)
             case Div() | Compare():
-                return self._join(
-                    self.expr(expr.a, active), SYMBOLS[type(expr)], self.expr(expr.b, active)
-                )
+                a, b = self.expr(expr.a, active), self.expr(expr.b, active)
+                return self._join(a, SYMBOLS[type(expr)], b)
             case And() | Or():
                 return self._logical(expr, active)
             case Not():
@@ -168,7 +167,7 @@ class ExprWriter:
             case Cast():
                 return self._cast(self.expr(expr.value, active), expr.value.dtype, expr.type)
             case Reinterpret():
-                return self._reinterpret(self.expr(expr.value, active), expr.value.dtype, expr.type)
+                return self._reinterpret(self._whole(expr, active), expr.value.dtype, expr.type)
             case Load():
                 return self.load(expr, active)
             case Fma():
@@ -193,6 +192,10 @@ class ExprWriter:
             "expected an expression of a function.",
             code="interpreter-expression",
         )
+
+    def _whole(self, expr: Reinterpret, active: str | None) -> Text:
+        """What bits are taken of. Of several elements to a lane, a mask of lanes says nothing."""
+        return self.expr(expr.value, active if expr.value.dtype.lanes == expr.dtype.lanes else None)
 
     def _part(self, expr: Lanes) -> Text:
         value = self.expr(expr.value)
@@ -387,9 +390,8 @@ class ExprWriter:
                 full = np.full(expr.type.lanes, expr.value, dtype=expr.type.numpy)
                 return Text(self.constant(expr, full))
             case FloorDiv() | FloorMod():
-                a, b = self.expr(expr.a, active), self.expr(expr.b, active)
-                modulo = isinstance(expr, FloorMod)
-                return self._wrapped(f"ar.divide_vectors({{}}, {{}}, {active}, {modulo})", a, b)
+                divided = f"ar.divide_vectors({{}}, {{}}, {active}, {isinstance(expr, FloorMod)})"
+                return self._wrapped(divided, self.expr(expr.a, active), self.expr(expr.b, active))
             case Min() | Max():
                 name = "np.minimum" if isinstance(expr, Min) else "np.maximum"
                 return self._apply(name, (expr.a, expr.b), active)
@@ -397,9 +399,8 @@ class ExprWriter:
                 name = "np.left_shift" if isinstance(expr, ShiftLeft) else "np.right_shift"
                 return self._apply(name, (expr.a, expr.b), active)
             case Add() | Sub() | Mul() | Div() | BitAnd() | BitOr() | BitXor() | Compare():
-                return self._join(
-                    self.expr(expr.a, active), SYMBOLS[type(expr)], self.expr(expr.b, active)
-                )
+                a, b = self.expr(expr.a, active), self.expr(expr.b, active)
+                return self._join(a, SYMBOLS[type(expr)], b)
             case And() | Or():
                 return self._logical_lanes(expr, active)
             case Not():
@@ -408,12 +409,11 @@ class ExprWriter:
                 return self._select_lanes(expr, active)
             case Cast():
                 kind = self.constant(("numpy", expr.type.scalar), expr.type.numpy)
-                return self._wrapped(
-                    f"ar.convert_array({{}}, {kind})", self.expr(expr.value, active)
-                )
+                value = self.expr(expr.value, active)
+                return self._wrapped(f"ar.convert_array({{}}, {kind})", value)
             case Reinterpret():
                 return self._wrapped(
-                    f"{{}}.view({self._type(expr.type)})", self.expr(expr.value, active)
+                    f"{{}}.view({self._type(expr.type)})", self._whole(expr, active)
                 )
             case Load():
                 return self.load(expr, active)

@@ -11,8 +11,8 @@ from .cpu import CPUS
 from .gpu import GPUS
 from .kinds import BUILT_IN, GROUP, is_kind
 
-# what some machines of an instruction set have beside it
-FEATURES = {"vnni": "avx512", "bf16": "avx512"}
+# what some machines of an instruction set have beside it, in the order in which targets name it
+FEATURES = {"avx512": ("vnni", "bf16"), "avx2": ("vnni",), "neon": ("dotprod", "i8mm")}
 
 
 def machines_of(kind: str) -> Collection[str]:
@@ -61,7 +61,7 @@ def check_names(kind: str, isa: str, features: Iterable[str]) -> tuple[str, ...]
             "in 'c:avx512+vnni'.",
             code="target-feature-alone",
         )
-    known = tuple(name for name, base in FEATURES.items() if base == isa)
+    known = FEATURES.get(isa, ())
     for name in features:
         if name not in known:
             raise TargetError(

@@ -30,8 +30,9 @@ class Target:
     ARM); of a GPU its architecture, such as "sm_90a" (tir/target/gpu.py). Where a target of "c" or
     "cuda" names none it is open: it means the machine that it is used on, and whoever may look at
     that completes it (driver/resolve_target.py). Other kinds take "scalar".
-    features: what the machine has beside it: "vnni" (AVX512-VNNI, products of bytes), "bf16"
-    (AVX512-BF16, products of bfloat16).
+    features: what the machine has beside it: "vnni" (products of bytes: AVX512-VNNI of "avx512",
+    AVX-VNNI of "avx2"), "bf16" (AVX512-BF16, products of bfloat16), "dotprod" and "i8mm" (of
+    "neon": FEAT_DotProd and FEAT_I8MM, products of bytes of the same and of different signs).
     threads: what schedules are chosen for; a run may use another number.
     A number of 0 is not given: it becomes the nominal one of what is named, or, of an open target,
     the machine's.
@@ -154,6 +155,8 @@ class Target:
 
     def has_narrow_vectors(self, kind: DType) -> bool:
         """Whether a type of 8 or 16 bits goes in vectors beside numbers of 32 bits."""
+        if self.isa == "neon":
+            return kind.is_integer and kind.bits == 8
         plain = (kind.is_integer and kind.bits >= 8) or kind in (FLOAT16, BFLOAT16)
         return self.isa == "avx512" or (self.isa == "avx2" and plain)
 

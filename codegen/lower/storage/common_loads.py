@@ -211,6 +211,16 @@ def _replace(node: NodeT, values: dict[Expr, Var]) -> NodeT:
     def visit(item: Node) -> Node:
         if isinstance(item, Expr) and item in values:
             return values[item]
-        return item.map_children(visit)
+        return item if _takes_bits_of_some(item) else item.map_children(visit)
 
-    return node.map_children(visit)
+    return node if _takes_bits_of_some(node) else node.map_children(visit)
+
+
+def _takes_bits_of_some(node: Node) -> bool:
+    """Whether it is the bits of some of the elements of a load: code is written for those that are
+    left out, so the mask must be known where they are read.
+    """
+    match node:
+        case Reinterpret(Load(mask=Expr()) as load):
+            return node.dtype.lanes != load.dtype.lanes
+    return False

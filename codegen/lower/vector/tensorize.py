@@ -36,7 +36,7 @@ class Tensorize:
     A condition on the lanes becomes a mask of what is stored. One on the points takes zeros for
     those that are off, so that nothing is added; memory that is off is not read.
     Requires: stage NEST without blocks. Ensures: no loop is TENSORIZED.
-    Raises: TargetError where the target lacks the intrinsic.
+    Raises: TargetError where the target lacks the intrinsic, or registers of so many lanes.
     """
 
     target: Target
@@ -69,6 +69,15 @@ class Tensorize:
                 f"tensorize: the nest of loop '{loop.var.name}' is no longer '{intrinsic.name}': "
                 f"{found.found}; expected {found.expected}.",
                 code="lower-tensorize",
+            )
+        if found.lanes.extent not in intrinsic.lanes_on(self.target):
+            lanes = " or ".join(map(str, intrinsic.lanes_on(self.target)))
+            raise TargetError(
+                f"'{intrinsic.name}' computes {found.lanes.extent} lanes of loop "
+                f"'{loop.var.name}', more than a register of '{self.target}' holds; expected "
+                f"{lanes}.",
+                code="lower-lanes",
+                hints=("schedule for the target: Schedule(func, target) refuses such a step.",),
             )
         store = _store(intrinsic, found, inner, ranges)
         return If(all_of(*conditions), store) if conditions else store

@@ -56,7 +56,7 @@ def tensorize(func: PrimFunc, loop: Var, intrinsic: str, target: Target | None) 
     known = units.check_intrinsic(func, intrinsic, target)
     units.check_one_block(func, node, "tensorize")
     marked = replace(node, kind=ForKind.TENSORIZED, intrinsic=known.name, annotations=())
-    units.check_definition(func, node, known, "tensorize")
+    units.check_definition(func, node, known, "tensorize", target)
     return Rewrite(replace_loop(func, node, marked))
 
 

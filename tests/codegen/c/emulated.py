@@ -18,6 +18,7 @@ from tilewright.codegen.c.emit import emit_function
 from tilewright.codegen.c.externs import with_externs
 from tilewright.codegen.c.frame import prelude
 from tilewright.codegen.lower.split_prepare import Prepared
+from tilewright.runtime.toolchain.compilers import isa_flags
 from tilewright.tir.target.target import Target
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
@@ -47,7 +48,7 @@ def run_emulated(parts: Prepared, target: Target, given: Arrays, folder: Path) -
         for name in named:
             if name not in made:
                 file.write(given[name].tobytes())
-    command = [COMPILER, *FLAGS, "-static", "f.c", "-o", "f"]
+    command = [COMPILER, *FLAGS, *isa_flags(target), "-static", "f.c", "-o", "f"]
     subprocess.run(command, cwd=folder, check=True)
     subprocess.run([EMULATOR, "./f"], cwd=folder, check=True, timeout=120)
     data = (folder / "out.bin").read_bytes()

@@ -50,12 +50,21 @@ def test_the_source_asks_for_its_instruction_set() -> None:
 
 
 @pytest.mark.needs_cc
-def test_the_flags_of_features_define_what_the_source_asks_for() -> None:
-    target = Target.parse("c:avx512+vnni+bf16")
-    made = replace(emitted(isa="avx512"), target=target)
+@pytest.mark.parametrize(
+    ("name", "macros"),
+    [
+        ("c:avx512+vnni+bf16", ["__AVX512F__", "__AVX512VNNI__", "__AVX512BF16__"]),
+        ("c:avx2+vnni", ["__AVX2__", "__AVXVNNI__"]),
+    ],
+)
+def test_the_flags_of_features_define_what_the_source_asks_for(
+    name: str, macros: list[str]
+) -> None:
+    target = Target.parse(name)
+    made = replace(emitted(isa=target.isa), target=target)
     source = export_texts(made, "", isa_flags(target), (1, 2)).source
     asked = re.findall(r"!defined\((\w+)\)", source)
-    assert asked == ["__AVX512F__", "__AVX512VNNI__", "__AVX512BF16__"]
+    assert asked == macros
     missing = " || ".join(f"!defined({macro})" for macro in asked)
     compile_shared(f"#if {missing}\n#error\n#endif\nint nothing;\n", target, name="macros")
 

@@ -29,6 +29,15 @@ def conversion(source: str, to: str, count: int) -> PrimFunc:
     return te.func(x, te.compute((count,), lambda i: te.cast(x[i], to), name="y"), name="convert")
 
 
+def mixed(kind: str) -> PrimFunc:
+    """y = sums, differences, and the larger and smaller ones of these."""
+    a, b = (te.placeholder((77,), kind, name=name) for name in "ab")
+    y = te.compute(
+        (77,), lambda i: te.maximum(a[i] + b[i], te.minimum(a[i] - b[i], b[i])), name="y"
+    )
+    return te.func(a, b, y, name="mixed")
+
+
 def numbers(kind: str, count: int) -> np.ndarray:
     """Numbers of a type: of its whole range, and of floats those around the ends of others, too."""
     rng, found = np.random.default_rng(0), as_dtype(kind)
@@ -57,11 +66,7 @@ def test_numbers_are_converted_in_vectors_as_they_mean(source: str, to: str) -> 
 @pytest.mark.isa
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16"])
 def test_integers_are_computed_with(kind: str) -> None:
-    a, b = (te.placeholder((77,), kind, name=name) for name in "ab")
-    y = te.compute(
-        (77,), lambda i: te.maximum(a[i] + b[i], te.minimum(a[i] - b[i], b[i])), name="y"
-    )
-    func = te.func(a, b, y, name="mixed")
+    func = mixed(kind)
     given = numbers(kind, 77), numbers(kind, 77)[::-1].copy()
     kernel = tw.build(func, AVX2)
     np.testing.assert_array_equal(kernel(*given), tw.build(func, "python")(*given))

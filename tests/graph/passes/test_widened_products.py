@@ -65,13 +65,18 @@ def test_other_products_stay() -> None:
 def test_a_pass_runs_where_it_pays() -> None:
     passes: tuple[GraphPass, ...] = (WidenedProducts(),)
     assert run_by(passes, Target.parse("c:avx2")) == passes
-    for name in ("c:avx512+vnni", "c:neon", "python"):
+    for name, where in (
+        ("c:avx512+vnni", "pays on avx2"),
+        ("c:neon", "pays on avx2"),
+        ("python", "pays on avx2"),
+        ("c:avx2+vnni", "does not pay on avx2+vnni"),
+    ):
         target = Target.parse(name)
         assert run_by(passes, target) == ()
         assert left_out(passes, target) == (
             PassReport(
                 "WidenedProducts",
                 "left out",
-                problem=f"it pays on avx2, and the target is '{target}'",
+                problem=f"it {where}, and the target is '{target}'",
             ),
         )

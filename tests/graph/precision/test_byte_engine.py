@@ -315,7 +315,8 @@ def test_options_that_contradict_each_other_are_refused(known: tw.Calibration) -
 def test_targets_that_cannot_do_it_are_refused(known: tw.Calibration) -> None:
     assert refused(uneven(), precision="int8", calibration=known, target="c:neon") == (
         "BytesError: compile: precision='int8' for the target 'c:neon', whose products of bytes "
-        "are slower than those of floats; expected avx512+vnni or avx2. [bytes-target]\n"
+        "are slower than those of floats; expected avx512+vnni or avx2 or neon+dotprod or "
+        "neon+i8mm. [bytes-target]\n"
         "  Hint: leave out precision: the engine computes in float32."
     )
 

@@ -22,7 +22,8 @@ from .models import masked, network
 
 LAYOUT_AND_HEADS = {
     *("ChannelsLast", "HeadMerging", "AttentionRecognition", "SharedHeads", "ProductTurning"),
-    *("ReshapeMotion", "IntegerProducts", "LevelMotion", "WidenedProducts", "BlockProducts"),
+    *("ReshapeMotion", "IntegerProducts", "LevelMotion", "WidenedProducts", "SignedProducts"),
+    "BlockProducts",
 }
 
 

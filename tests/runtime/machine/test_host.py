@@ -64,6 +64,47 @@ def test_features_are_those_of_the_best_instruction_set(tmp_path: Path) -> None:
     assert (found.features, found.instructions) == ((), ("avx2", "scalar"))
 
 
+@pytest.mark.parametrize(
+    ("flags", "instructions"),
+    [
+        ("avx_vnni", ("avx2+vnni", "scalar")),
+        (f"{AVX512} avx_vnni", ("avx512", "avx2+vnni", "scalar")),
+        (f"{AVX512} avx512_vnni avx_vnni", ("avx512+vnni", "avx2+vnni", "scalar")),
+    ],
+)
+def test_each_instruction_set_has_features_of_its_own(
+    tmp_path: Path, flags: str, instructions: tuple[str, ...]
+) -> None:
+    found = read_host(write(tmp_path, {"proc/cpuinfo": INTEL.format(more=flags)}))
+    assert found.instructions == instructions
+    assert found.isas == tuple(name.partition("+")[0] for name in instructions)
+
+
+@pytest.mark.parametrize(
+    ("most", "instructions"),
+    [
+        ("avx512+vnni", ("avx512+vnni", "avx2+vnni", "scalar")),
+        ("avx512+bf16", ("avx512+bf16", "avx2", "scalar")),
+        ("avx2+vnni", ("avx2+vnni", "scalar")),
+        ("avx2", ("avx2", "scalar")),
+    ],
+)
+def test_features_that_are_not_named_are_hidden_from_each_instruction_set(
+    tmp_path: Path, most: str, instructions: tuple[str, ...]
+) -> None:
+    text = INTEL.format(more=f"{AVX512} avx512_vnni avx512_bf16 avx_vnni")
+    found = read_host(write(tmp_path, {"proc/cpuinfo": text}), most)
+    assert found.instructions == instructions
+
+
+def test_arm_names_its_products_of_bytes(tmp_path: Path) -> None:
+    text = "processor\t: 0\nFeatures\t: fp asimd asimddp i8mm\n"
+    found = read_host(write(tmp_path, {"proc/cpuinfo": text}))
+    assert found.instructions == ("neon+dotprod+i8mm", "scalar")
+    text = "processor\t: 0\nFeatures\t: fp asimd asimddp\n"
+    assert read_host(write(tmp_path, {"proc/cpuinfo": text})).instructions[0] == "neon+dotprod"
+
+
 def test_one_missing_feature_rules_an_instruction_set_out(tmp_path: Path) -> None:
     files = {"proc/cpuinfo": INTEL.format(more="avx512f avx512bw avx512vl")}
     assert read_host(write(tmp_path, files)).isas == ("avx2", "scalar")

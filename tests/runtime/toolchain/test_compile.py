@@ -180,6 +180,26 @@ def test_other_complaints_are_told(
     assert str(caught.value) == first + TAIL
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "gcc: error: unrecognized command-line option '-mavxvnni'; did you mean '-mavx'?",
+        "clang: error: unknown argument: '-mavxvnni'",
+        'error: unknown clang option: "-mavxvnni"',
+    ],
+)
+def test_a_compiler_that_is_too_old_for_the_target_is_not_our_defect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    fake(tmp_path, monkeypatch, said)
+    with pytest.raises(CompileFailed) as caught:
+        compile_shared(SOURCE, SCALAR, name="f")
+    assert str(caught.value).splitlines()[-1] == (
+        "  Hint: a newer compiler knows -mavxvnni, which the target's instructions need; or "
+        "TILEWRIGHT_CPU hides these: it names the most that is used of this CPU."
+    )
+
+
 @pytest.mark.needs_cc
 def test_a_warning_is_an_error_in_our_tests() -> None:
     with pytest.raises(CompileFailed, match="unused"):

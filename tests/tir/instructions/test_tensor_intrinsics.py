@@ -12,13 +12,19 @@ import numpy as np
 import pytest
 
 from tilewright.tir.instructions.tensor_intrinsics import (
+    SDOT,
     TENSOR_INTRINSICS,
+    UDOT,
+    USDOT,
     VDPBF16PS,
     VPDPBUSD,
     VPDPWSSD,
+    VPMADDWD,
+    TensorIntrinsic,
 )
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
+from tilewright.tir.target.target import Target
 from tilewright.tir.verify.verify import Stage, VerificationError, verify
 
 LOWERED = """
@@ -54,6 +60,47 @@ def test_vpdpwssd_adds_two_products_and_wraps_around(lanes: int) -> None:
     exact = c + np.sum(a.astype(np.int64) * b.astype(np.int64), axis=1)
     np.testing.assert_array_equal(result, exact.astype(np.int32))
     assert (result.dtype, result[0]) == (np.int32, 5 - 2**31)
+
+
+@pytest.mark.parametrize(
+    ("intrinsic", "left", "right"),
+    [(USDOT, np.uint8, np.int8), (SDOT, np.int8, np.int8), (UDOT, np.uint8, np.uint8)],
+    ids=lambda one: getattr(one, "name", ""),
+)
+def test_products_of_arm_add_four_products_and_wrap_around(
+    intrinsic: TensorIntrinsic, left: type, right: type
+) -> None:
+    rng = np.random.default_rng(0)
+    ends = [(np.iinfo(kind).min, np.iinfo(kind).max) for kind in (left, right)]
+    a, b = (
+        rng.integers(low, high, (4, 4), kind, endpoint=True)
+        for kind, (low, high) in zip((left, right), ends, strict=True)
+    )
+    a[0], b[0] = ends[0][1], ends[1][1]
+    a[1], b[1] = ends[0][1], ends[1][0]
+    c = np.array([2**31 - 1, -5, 5, 0], np.int32)
+    result = intrinsic.meaning(c, a.view(np.int32)[:, 0], b.view(np.int32)[:, 0])
+    exact = c + np.sum(a.astype(np.int64) * b.astype(np.int64), axis=1)
+    np.testing.assert_array_equal(result, exact.astype(np.int32))
+    assert intrinsic.lanes == (4,)
+
+
+@pytest.mark.parametrize(
+    ("name", "lanes", "features"),
+    [
+        ("c:avx512+vnni+bf16", (16, 8, 4), ("vnni",)),
+        ("c:avx2+vnni", (8, 4), ("vnni",)),
+    ],
+)
+def test_lanes_are_those_that_the_registers_of_a_target_hold(
+    name: str, lanes: tuple[int, ...], features: tuple[str, ...]
+) -> None:
+    target = Target.parse(name)
+    assert VPDPBUSD.lanes_on(target) == lanes
+    assert VPDPBUSD.features_on(target) == features
+    assert VPMADDWD.features_on(Target.parse("c:avx2+vnni")) == ()
+    assert not VPDPBUSD.is_on(Target.parse("c:avx2"))
+    assert VPDPBUSD.needs == "c:avx512+vnni or c:avx2+vnni"
 
 
 def test_one_lane_is_a_number() -> None:

@@ -302,6 +302,21 @@ def test_lanes_that_a_select_leaves_out_load_nothing() -> None:
     assert list(result_of(func, x)) == [9, 9, 0, 1, 2, 3, 4, 9]
 
 
+def test_a_mask_of_lanes_says_nothing_of_the_elements_of_a_lane() -> None:
+    """The first lane alone is on, and has three of its four points."""
+    func = parse(
+        """
+        def f(a: uint8[4], b: int8[16], c: output(int32[4])):
+            c[ramp(0, 1, 4)] = broadcast(int32(5), 4)
+            c[ramp(0, 1, 4)] = select(ramp(0, 1, 4) < broadcast(1, 4), usdot(c[ramp(0, 1, 4)], \
+broadcast(reinterpret(masked(a[ramp(0, 1, 4)], ramp(0, 1, 4) < broadcast(3, 4)), "int32"), 4), \
+reinterpret(b[ramp(0, 1, 16) // broadcast(1, 16)], "int32x4")), c[ramp(0, 1, 4)])
+        """
+    )
+    a, b = np.array([1, 2, 3, 4], np.uint8), np.arange(1, 17).astype(np.int8)
+    assert list(result_of(func, a, b)) == [5 + 1 * 1 + 2 * 2 + 3 * 3, 5, 5, 5]
+
+
 def test_a_broadcast_load_in_a_branch_that_no_lane_takes_does_not_happen() -> None:
     func = parse(
         """

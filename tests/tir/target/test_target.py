@@ -33,7 +33,9 @@ def test_a_target_prints_as_the_text_that_names_it(text: str) -> None:
     [
         ("c:avx512+vnmi", "'vnni', 'bf16'"),
         ("c:avx512+bf61", "'bf16', 'vnni'"),
-        ("c:avx2+vnni", "none"),
+        ("c:avx2+bf16", "'vnni'"),
+        ("c:neon+vnni", "'dotprod', 'i8mm'"),
+        ("c:scalar+vnni", "none"),
     ],
 )
 def test_an_unknown_feature_is_refused(text: str, known: str) -> None:
@@ -181,7 +183,7 @@ def test_a_class_is_for_what_it_can_be() -> None:
         ({"kind": "cpu"}, "target-kind"),
         ({"isa": "avx3"}, "target-isa"),
         ({"kind": "cuda", "isa": "avx2"}, "target-gpu"),
-        ({"isa": "avx2", "features": ("vnni",)}, "target-feature"),
+        ({"isa": "avx2", "features": ("bf16",)}, "target-feature"),
     ],
 )
 def test_fields_are_checked_as_names_are(fields: dict[str, Any], code: str) -> None:

@@ -88,3 +88,19 @@ def test_a_mask_is_named_once() -> None:
 def test_at_most_the_most_used_values_of_a_run_are_named() -> None:
     before = "C[0] = A[i] + B[i] + A[i] + B[i] + B[i]"
     assert named(before, max_names=1) == "B_1: float32 = B[i]\nC[0] = A[i] + B_1 + A[i] + B_1 + B_1"
+
+
+def test_the_mask_of_elements_whose_bits_are_taken_stays_where_it_is() -> None:
+    """One of four points looks like one of four lanes; code is written for the first."""
+    text = """\
+def f(a: uint8[4], b: int8[16], c: output(int32[8])):
+    c[ramp(0, 1, 4)] = select(ramp(0, 1, 4) < broadcast(1, 4), usdot(c[ramp(0, 1, 4)], \
+broadcast(reinterpret(masked(a[ramp(0, 1, 4)], ramp(0, 1, 4) < broadcast(1, 4)), "int32"), 4), \
+reinterpret(b[ramp(0, 1, 16)], "int32x4")), c[ramp(0, 1, 4)])
+    c[ramp(4, 1, 4)] = select(ramp(0, 1, 4) < broadcast(1, 4), broadcast(int32(0), 4), \
+c[ramp(4, 1, 4)])
+"""
+    after = str(CommonLoads()(parse(text)))
+    assert "on: boolx4 = ramp(0, 1, 4) < broadcast(1, 4)\n" in after
+    assert "reinterpret(masked(a[ramp(0, 1, 4)], ramp(0, 1, 4) < broadcast(1, 4))" in after
+    assert after.count("select(on, ") == 2

@@ -22,18 +22,24 @@ from tilewright.tir.instructions.tensor_intrinsics import (
 )
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
+from tilewright.tir.target.names import FEATURES
 from tilewright.tir.target.target import Target, covers
 from tilewright.tir.text.printer import print_stmt
 
 from ...conftest import run_artifact
 
-TARGETS = {name: Target.parse(f"c:{i.target}") for name, i in TENSOR_INTRINSICS.items()}
-VNNI = TARGETS["vpdpbusd"]
+ON = [  # each instruction with each target that has it
+    (name, Target.parse(f"c:{one}")) for name, i in TENSOR_INTRINSICS.items() for one in i.targets
+]
+VNNI, AVX_VNNI = (target for name, target in ON if name == "vpdpbusd")
 TYPES = {
     "vpdpbusd": ("uint8", "int8", "int32"),
     "vpdpwssd": ("int16", "int16", "int32"),
     "vpmaddwd": ("int16", "int16", "int32"),
     "vdpbf16ps": ("bfloat16", "bfloat16", "float32"),
+    "usdot": ("uint8", "int8", "int32"),
+    "sdot": ("int8", "int8", "int32"),
+    "udot": ("uint8", "uint8", "int32"),
 }
 START = {name: "0.0" if of[-1] == "float32" else "int32(7)" for name, of in TYPES.items()}
 NEST = """
@@ -51,11 +57,15 @@ def dot(A: {a}[2, {depth}], B: {b}[2, 3, {lanes}, {points}], C: output({c}[2, {w
                             C[vi, vj] = C[vi, vj] + cast(A[vi, vk], "{c}") * cast(B[vj // {lanes}, vk // {points}, vj % {lanes}, vk % {points}], "{c}")
 """  # noqa: E501
 
-each = pytest.mark.parametrize("name", TARGETS)
+each = pytest.mark.parametrize(("name", "target"), ON)
 every = pytest.mark.parametrize("lanes", [16, 8, 4])
 each_of_each = pytest.mark.parametrize(
-    ("name", "lanes"),
-    [(name, lanes) for name, i in TENSOR_INTRINSICS.items() for lanes in i.lanes],
+    ("name", "target", "lanes"),
+    [
+        (name, target, lanes)
+        for name, target in ON
+        for lanes in tensor_intrinsic(name).lanes_on(target)
+    ],
 )
 
 
@@ -115,22 +125,22 @@ def test_a_nest_becomes_one_store_and_keeps_its_guard() -> None:
 
 
 @each_of_each
-def test_lowered_code_has_the_values_of_the_loops(lanes: int, name: str) -> None:
+def test_lowered_code_has_the_values_of_the_loops(lanes: int, name: str, target: Target) -> None:
     func = nest(lanes, name)
     values = arrays(func)
     (expected,) = interpret(func, *values)
-    (result,) = interpret(lower(func, TARGETS[name]), *values, checked=True)
+    (result,) = interpret(lower(func, target), *values, checked=True)
     np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @each_of_each
-def test_compiled_code_has_them_too(lanes: int, name: str) -> None:
-    need(TARGETS[name])
+def test_compiled_code_has_them_too(lanes: int, name: str, target: Target) -> None:
+    need(target)
     func = nest(lanes, name)
     values = arrays(func)
-    artifact = build_artifact(func, TARGETS[name])
+    artifact = build_artifact(func, target)
     (result,) = run_artifact(artifact, dict(zip(("A", "B"), values, strict=True)))
     np.testing.assert_array_equal(result, interpret(func, *values)[0])
 
@@ -144,7 +154,7 @@ def test_compiled_code_takes_subnormal_numbers_as_zero_like_lowered_code(
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler} here: its code is compared where it is installed")
     monkeypatch.setenv("CC", compiler)
-    target = TARGETS["vdpbf16ps"]
+    target = Target.parse("c:avx512+bf16")
     need(target)
     func = nest(lanes, "vdpbf16ps")
     values = small(func)
@@ -157,38 +167,44 @@ def test_compiled_code_takes_subnormal_numbers_as_zero_like_lowered_code(
 
 
 @pytest.mark.parametrize(
-    ("name", "file"),
+    ("name", "target", "file"),
     [
-        ("vpdpbusd", "dot_bytes"),
-        ("vpdpwssd", "dot_int16"),
-        ("vpmaddwd", "dot_int16_avx2"),
-        ("vdpbf16ps", "dot_bfloat16"),
+        ("vpdpbusd", "avx512+vnni", "dot_bytes"),
+        ("vpdpbusd", "avx2+vnni", "dot_bytes_avx2"),
+        ("vpdpwssd", "avx512+vnni", "dot_int16"),
+        ("vpmaddwd", "avx2", "dot_int16_avx2"),
+        ("vdpbf16ps", "avx512+bf16", "dot_bfloat16"),
+        ("usdot", "neon+i8mm", "dot_bytes_neon"),
+        ("sdot", "neon+dotprod", "dot_signed_bytes_neon"),
+        ("udot", "neon+dotprod", "dot_unsigned_bytes_neon"),
     ],
 )
 def test_the_c_text_is_one_instruction_between_a_broadcast_and_a_load(
-    name: str, file: str, golden: Callable[[str, str], None]
+    name: str, target: str, file: str, golden: Callable[[str, str], None]
 ) -> None:
-    golden(f"codegen/{file}.c", build_artifact(nest(name=name), TARGETS[name]).source)
+    one = Target.parse(f"c:{target}")
+    func = nest(tensor_intrinsic(name).lanes_on(one)[0], name)
+    golden(f"codegen/{file}.c", build_artifact(func, one).source)
 
 
 @each
-def test_code_says_which_features_it_uses(name: str) -> None:
-    func, isa = nest(name=name), tensor_intrinsic(name).isa
-    lanes = tensor_intrinsic(name).lanes[0]
+def test_code_says_which_features_it_uses(name: str, target: Target) -> None:
+    lanes = tensor_intrinsic(name).lanes_on(target)[0]
+    func = nest(lanes, name)
     tensorized = f'tensorized({lanes}, intrinsic="{name}")'
     plain = parse(str(func).replace(tensorized, f"range({lanes})"))
-    whole = Target.parse("c:avx512+vnni+bf16" if isa == "avx512" else f"c:{isa}")
-    assert build_artifact(func, whole).target == TARGETS[name]
-    assert str(build_artifact(plain, whole).target) == f"c:{isa}"
+    whole = Target("c", target.isa, features=FEATURES[target.isa])
+    assert build_artifact(func, whole).target == target
+    assert str(build_artifact(plain, whole).target) == f"c:{target.isa}"
 
 
 @pytest.mark.parametrize(
     ("name", "lacking"),
     [
         (name, lacking)
-        for name, target in TARGETS.items()
-        for lacking in ("c:avx512", "c:avx2", "c:scalar")
-        if str(target) != lacking
+        for name, intrinsic in TENSOR_INTRINSICS.items()
+        for lacking in ("c:avx512", "c:avx2", "c:scalar", "c:neon")
+        if not intrinsic.is_on(Target.parse(lacking))
     ],
 )
 def test_a_target_without_the_instruction_is_refused(lacking: str, name: str) -> None:
@@ -196,8 +212,18 @@ def test_a_target_without_the_instruction_is_refused(lacking: str, name: str) ->
         lower(nest(name=name), Target.parse(lacking))
     assert str(caught.value) == (
         f"TargetError: Tensorize: loop 'l' is computed by '{name}', which '{lacking}' lacks; "
-        f"expected {TARGETS[name]}. [lower-intrinsic]\n"
+        f"expected {tensor_intrinsic(name).needs}. [lower-intrinsic]\n"
         "  Hint: a Target names features of the machine; without them, vectorize the loop."
+    )
+
+
+def test_more_lanes_than_a_register_holds_are_refused() -> None:
+    with pytest.raises(TargetError) as caught:
+        lower(nest(16), AVX_VNNI)
+    assert str(caught.value) == (
+        "TargetError: Tensorize: 'vpdpbusd' computes 16 lanes of loop 'l', more than a register of "
+        "'c:avx2+vnni' holds; expected 8 or 4. [lower-lanes]\n"
+        "  Hint: schedule for the target: Schedule(func, target) refuses such a step."
     )
 
 

@@ -373,7 +373,7 @@ def test_each_refusal_says_what_differs(golden: Callable[[str, str], None]) -> N
 @pytest.mark.parametrize(
     ("func", "steps", "lacking", "name", "expected"),
     [
-        (dots(2, 8, 8), tensorized, "c:avx512", "vpdpbusd", "c:avx512+vnni"),
+        (dots(2, 8, 8), tensorized, "c:avx512", "vpdpbusd", "c:avx512+vnni or c:avx2+vnni"),
         (half_dots(2, 8, 8), in_pairs, "c:avx512+vnni", "vdpbf16ps", "c:avx512+bf16"),
         (half_dots(2, 8, 8), in_pairs, "c:avx2", "vdpbf16ps", "c:avx512+bf16"),
     ],
@@ -391,4 +391,16 @@ def test_a_target_without_the_instruction_is_refused_at_the_step(
     )
     assert last == (
         "  Hint: a Target names features of the machine; without them, vectorize the loop."
+    )
+
+
+def test_more_lanes_than_a_register_holds_are_refused_at_the_step() -> None:
+    sch = Schedule(dots(2, 16, 8), Target.parse("c:avx2+vnni"))
+    lane = pieces(sch, 16)
+    with pytest.raises(ScheduleError) as caught:
+        sch.tensorize(lane, "vpdpbusd")
+    assert str(caught.value).splitlines()[0] == (
+        "ScheduleError: tensorize: the nest of loop 'j_1' is not 'vpdpbusd': its loops are 'j_1' "
+        "of 16, 'k_1' of 4; expected a loop of 8 or 4 lanes and, directly inside, one of 4 "
+        "reduction points. [tensorize-match]"
     )

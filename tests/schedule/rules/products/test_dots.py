@@ -26,7 +26,10 @@ pytestmark = pytest.mark.sampled(5)
 VNNI = Target.parse("c:avx512+vnni")
 BF16 = Target.parse("c:avx512+bf16")
 AVX2 = Target.parse("c:avx2")
+AVX_VNNI = Target.parse("c:avx2+vnni")
+USDOT, DOTPROD = Target.parse("c:neon+i8mm"), Target.parse("c:neon+dotprod")
 WORDS = ("int16", "int16", "int32")
+SIGNED, UNSIGNED = ("int8", "int8", "int32"), ("uint8", "uint8", "int32")
 BYTES, HALVES = ("uint8", "int8", "int32"), ("bfloat16", "bfloat16", "float32")
 ALLOWED = ("vdpbf16ps",)
 
@@ -94,6 +97,17 @@ EDGES = {
     "pairs of integers on AVX2": (product(5, 33, 10, WORDS), AVX2),
     "half a pair of integers on AVX2": (product(7, 18, 11, WORDS), AVX2),
     "weights of each call on AVX2": (product(33, 20, 9, WORDS, constant=False), AVX2),
+    "whole vectors on AVX-VNNI": (product(9, 64, 16), AVX_VNNI),
+    "a column and a point too many on AVX-VNNI": (product(5, 17, 13), AVX_VNNI),
+    "few columns on AVX-VNNI": (product(3, 5, 12), AVX_VNNI),
+    "a 3x3 convolution on AVX-VNNI": (convolution(6, 7, 20, 3), AVX_VNNI),
+    "half a pair of integers on AVX-VNNI": (product(7, 18, 11, WORDS), AVX_VNNI),
+    "whole vectors on NEON": (product(9, 64, 16), USDOT),
+    "a column and a point too many on NEON": (product(5, 17, 13), USDOT),
+    "nothing but one on NEON": (product(1, 1, 1), USDOT),
+    "a 3x3 convolution on NEON": (convolution(6, 7, 20, 3), USDOT),
+    "signed bytes on NEON": (product(5, 18, 13, SIGNED), DOTPROD),
+    "unsigned bytes on NEON": (product(5, 18, 13, UNSIGNED), DOTPROD),
     "pairs": (product(5, 33, 10, HALVES), BF16),
     "half a pair": (product(5, 18, 11, HALVES), BF16),
     "a sum of pairs in parts": (product(2, 17, 1100, HALVES), BF16),
@@ -125,6 +139,9 @@ def test_a_kernel_is_that_of_its_definition(name: str) -> None:
     bound = {p.name: arrays[p.name] for p in func.parameters if p.role == "constant"}
     kernel = tw.build(func, target, constants=bound, allow=ALLOWED)
     result = kernel(*(v for key, v in arrays.items() if key not in bound))
+    if target == AVX_VNNI:
+        assert "madd_epi16" not in kernel.source
+        assert "_mm512" not in kernel.source
     if func.outputs[0].type.is_integer:
         expected = tw.build(func, "python", constants=bound)
         np.testing.assert_array_equal(
@@ -190,10 +207,16 @@ def test_every_tile_that_a_tuner_may_take_is_right(seed: int) -> None:
         (product(8, 32, 16), None, (), "dots"),
         (product(8, 32, 16), Target.parse("c:avx512"), (), "reduction"),
         (product(8, 32, 16), Target.parse("c:avx2"), (), "reduction"),
+        (product(8, 32, 16), AVX_VNNI, (), "dots"),
         (product(8, 32, 16, HALVES), BF16, ALLOWED, "dots"),
         (product(8, 32, 16, HALVES), BF16, (), "contraction"),
         (product(8, 32, 16, HALVES), VNNI, ALLOWED, "contraction"),
         (product(8, 32, 16, ("int8", "int8", "int32")), VNNI, (), "reduction"),
+        (product(8, 32, 16), DOTPROD, (), "reduction"),
+        (product(8, 32, 16, SIGNED), DOTPROD, (), "dots"),
+        (product(8, 32, 16, UNSIGNED), DOTPROD, (), "dots"),
+        (product(8, 32, 16), USDOT, (), "dots"),
+        (product(8, 32, 16, SIGNED), USDOT, (), "reduction"),
         (product(8, 32, 16, ("uint8", "int8", "int64")), VNNI, (), "reduction"),
         (product(8, 32, 16, constant=False), VNNI, (), "reduction"),
         (product(8, 32, 16, turned=True), VNNI, (), "reduction"),
@@ -214,3 +237,7 @@ def test_the_instruction_is_priced() -> None:
     func = product(64, 64, 256)
     assert estimate(func, VNNI) == estimate(default_schedule(func, VNNI), VNNI)
     assert estimate(func, VNNI) < estimate(func, Target.parse("c:avx512")) / 4
+    assert estimate(func, AVX_VNNI) == estimate(default_schedule(func, AVX_VNNI), AVX_VNNI)
+    assert 1.7 < estimate(func, AVX_VNNI) / estimate(func, VNNI) < 2.3
+    words = product(64, 64, 256, WORDS)
+    assert estimate(words, AVX_VNNI) == estimate(words, AVX2)
