@@ -98,7 +98,7 @@ class BlockMatMul(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         rows = product_of(shape_of(tensors[0])[:-1])
-        whole = _whole_blocks(tensors[0], largest(shape_of(tensors[2])[0]) * self.group, name)
+        whole = whole_blocks(tensors[0], largest(shape_of(tensors[2])[0]) * self.group, name)
         operands = (whole, *tensors[1:])
         if isinstance(rows, int) and rows <= FEW_ROWS:
             return (self._sums_of_blocks(operands, name),)
@@ -197,7 +197,7 @@ def _fits(types: tuple[TensorType, ...], group: int, in_word: int) -> bool:
     return alike and inside and words * in_word == blocks * group
 
 
-def _whole_blocks(x: Tensor, steps: int, name: str) -> Tensor:
+def whole_blocks(x: Tensor, steps: int, name: str) -> Tensor:
     """x with zeros up to the end of the last block."""
     *outer, own = shape_of(x)
     if own == steps:
