@@ -43,10 +43,14 @@ class BlockMatMul(Operator):
     has those of its steps from w * 32 / bits on, the first in the lowest bits; scales [blocks, N],
     in the type of x; and, or else 2**(bits - 1) everywhere, zeros [blocks, N], in the type of x or
     uint8. The last block may be longer than K: what it has beyond is not read.
+
+    data: "int8" permits a build to round each block of x to levels of 8 bits
+    (`graph/precision/rounded_data.py`); "" does not.
     """
 
     bits: int
     group: int
+    data: str = ""
 
     role = OperatorRole.GENERAL
     operand_names = ("x", "levels", "scales", "zeros")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...tir.expr import Expr
 from ...tir.reference.arithmetic import convert_array
@@ -30,8 +31,10 @@ from .base import (
 )
 from .block_matmul import WORD_BITS, unpacked_words, whole_blocks
 
+Words = NDArray[np.int32]
 LARGEST = 127.0  # a level of data
 LEAST = 2.0**-126  # a scale of data that has a reciprocal; with a smaller one all levels are 0
+MOST_STEPS = 1 << 16  # of a block, so that sums of products stay below 2**31
 POINTS = {"int8": 4, "int16": 2}  # levels of data that a lane of an instruction multiplies at once
 
 
@@ -147,10 +150,11 @@ class RoundedBlockMatMul(Operator):
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 5, 6)
-        if self.bits not in (2, 4, 8) or self.group < 1 or self.group % self.in_word:
+        whole = self.bits in (2, 4, 8) and self.group % self.in_word == 0
+        if not whole or not 0 < self.group <= MOST_STEPS:
             problem = (
-                f"expected blocks of whole words of 2, 4 or 8 bits, got blocks of {self.group} of "
-                f"{self.bits} bits"
+                f"expected blocks of whole words of 2, 4 or 8 bits, of {MOST_STEPS} at most, got "
+                f"blocks of {self.group} of {self.bits} bits"
             )
             refuse(self, problem, code="rounded-blocks-bits")
         x, x_scales, _, words, scales, *_ = types
@@ -179,7 +183,7 @@ class RoundedBlockMatMul(Operator):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, x_scales, x_sums, words, scales, *zeros = arrays
         kind, (blocks, columns) = x_scales.dtype, scales.shape
-        levels = unpacked_lanes(words, self.bits, POINTS[x.dtype.name])
+        levels = unpacked_words(plain_words(words, self.bits, POINTS[x.dtype.name]), self.bits)
         sums = np.einsum(
             "...bk,bkn->...bn",
             x.reshape(*x.shape[:-1], blocks, self.group).astype(np.float64),
@@ -231,25 +235,36 @@ class RoundedBlockMatMul(Operator):
 _KINDS = ({"float32"}, {"float64"})
 
 
-def lane_words(levels: Array, bits: int, points: int) -> Array:
-    """Levels [K, N] below 2**bits as words int32 [K * bits / 32, N] of which a shift and a mask
-    make the operand of an instruction that multiplies `points` levels in a lane: step
-    part * points + point of a word has the bits from point * 32 / points + part * bits on.
+def lane_words(words: Array, bits: int, points: int) -> Array:
+    """Words of levels, as BlockMatMul has them, in the order of RoundedBlockMatMul for instructions
+    that multiply `points` levels in a lane: step part * points + point of a word has the bits from
+    point * 32 / points + part * bits on. So a shift and a mask make an operand of a word.
     """
-    columns, in_word = levels.shape[1], WORD_BITS // bits
-    apart = levels.astype(np.uint32).reshape(-1, in_word // points, points, columns)
-    words = np.zeros((len(apart), columns), np.uint32)
-    for part, point in np.ndindex(in_word // points, points):
-        at = point * (WORD_BITS // points) + part * bits
-        words |= apart[:, part, point] << np.uint32(at)
-    return words.view(np.int32)
+    return _moved(words, bits, [(at, to) for at, to in _places(bits, points)])
 
 
-def unpacked_lanes(words: Array, bits: int, points: int) -> Array:
-    """The levels, uint8 [K, N], of `lane_words`."""
-    levels, (count, columns) = unpacked_words(words, bits), words.shape
-    apart = levels.reshape(count, points, -1, columns)  # a part of a word has a level of each part
-    return cast(Array, np.ascontiguousarray(apart.swapaxes(1, 2).reshape(-1, columns)))
+def plain_words(words: Array, bits: int, points: int) -> Array:
+    """The words that `lane_words` was given."""
+    return _moved(words, bits, [(at, to) for to, at in _places(bits, points)])
+
+
+def _places(bits: int, points: int) -> list[tuple[int, int]]:
+    """The bit at which each step of a word begins: as BlockMatMul has it, and for instructions."""
+    parts, width = WORD_BITS // bits // points, WORD_BITS // points
+    return [
+        ((part * points + point) * bits, point * width + part * bits)
+        for part in range(parts)
+        for point in range(points)
+    ]
+
+
+def _moved(words: Array, bits: int, places: list[tuple[int, int]]) -> Array:
+    """Words whose levels are moved from one bit to another."""
+    given, mask = cast(Words, words).view(np.uint32), np.uint32((1 << bits) - 1)
+    made = np.zeros_like(given)
+    for at, to in places:
+        made |= ((given >> np.uint32(at)) & mask) << np.uint32(to)
+    return made.view(np.int32)
 
 
 def _fits(types: tuple[TensorType, ...], group: int, in_word: int) -> bool:

@@ -1,5 +1,5 @@
-"""tw.quantize_weights: the constant weights of products become levels of few bits, the data stay as
-they are.
+"""tw.quantize_weights: the constant weights of products become levels of few bits; the data stay
+as they are, or may be rounded to bytes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from .gptq import Doubles, round_for_data
 METHODS = ("rtn", "gptq")
 LATER = ("awq",)
 BITS = (2, 4, 8)
+DATA_TYPES = ("float", "int8")
 
 
 class QuantizeError(ModelError):
@@ -90,6 +91,7 @@ def quantize_weights(
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     data: Iterable[Mapping[str, Array]] | None = None,
+    data_type: str = "float",
 ) -> QuantizedGraph:
     """Replace the constant weights of MatMul and Gemm by levels of few bits, of which each block of
     `group` steps of a sum has a scale and, where it is not symmetric, a zero. The result is a Graph
@@ -101,10 +103,13 @@ def quantize_weights(
     sum make up for the rounding of those before them, on `data`: inputs of runs, each a dict of
     arrays by name, on which NumPy runs the model as it was. only: names of nodes or of weights, of
     which alone the weights are quantised. Weights of float32 and float16 are; data, sums and bias
-    keep their type. A Graph is refused constants, and shapes have no effect on one.
+    keep their type. data_type: "int8" permits builds that are not strict to round the data of these
+    products to levels of 8 bits, `group` numbers with a scale (RoundBlocks of
+    `graph/ops/rounded_blocks.py`), as accuracy level 4 of MatMulNBits does; "float" does not. A
+    Graph is refused constants, and shapes have no effect on one.
     Raises: QuantizeError, ModelError.
     """
-    _check(bits, group, method)
+    _check(bits, group, method, data_type)
     _check_data(method, data)
     check_constants(constants)
     traced = traced_model(model, args, kwargs, shapes)
@@ -118,13 +123,14 @@ def quantize_weights(
         for product in found
     ]
     moments = {} if data is None else _moments(graph, taken, data)
-    writer = _Writer(graph, bits, group, symmetric, moments)
+    op = BlockMatMul(bits, group, "" if data_type == "float" else data_type)
+    writer = _Writer(graph, op, symmetric, moments)
     for product in taken:
         writer.take(product)
     return writer.finish()
 
 
-def _check(bits: int, group: int, method: str) -> None:
+def _check(bits: int, group: int, method: str, data_type: str) -> None:
     if bits not in BITS or isinstance(bits, bool):
         raise QuantizeError(
             f"quantize_weights: bits={bits!r}; expected {', '.join(map(str, BITS))}.",
@@ -142,6 +148,12 @@ def _check(bits: int, group: int, method: str) -> None:
         raise QuantizeError(
             f"quantize_weights: method={method!r} {known}; expected {listed}.",
             code="quantize-method",
+        )
+    if data_type not in DATA_TYPES:
+        raise QuantizeError(
+            f"quantize_weights: data_type={data_type!r}; expected "
+            f"{' or '.join(map(repr, DATA_TYPES))}.",
+            code="quantize-data-type",
         )
 
 
@@ -288,13 +300,12 @@ class _Writer:
     def __init__(
         self,
         graph: Graph,
-        bits: int,
-        group: int,
+        op: BlockMatMul,
         symmetric: bool,
         moments: Mapping[tuple[str, bool], Doubles],
     ) -> None:
         """moments: of the data of products, by their keys; of none where they do not count."""
-        self.graph, self.bits, self.group, self.symmetric = graph, bits, group, symmetric
+        self.graph, self.op, self.symmetric = graph, op, symmetric
         self.moments = moments
         self.builder = GraphBuilder.like(graph)
         self.taken: dict[str, WeightedProduct] = {}
@@ -312,7 +323,7 @@ class _Writer:
             return
         self.taken[node.outputs[0]] = product
         _, error, size = self._table(product)
-        self.reports.append(WeightReport(title, value, shape, self.bits, error, size))
+        self.reports.append(WeightReport(title, value, shape, self.op.bits, error, size))
 
     def finish(self) -> QuantizedGraph:
         """The graph, without the weights that nobody reads any more."""
@@ -330,10 +341,9 @@ class _Writer:
     def _write(self, product: WeightedProduct) -> None:
         node, builder = product.node, self.builder
         tables, _, _ = self._table(product)
-        op = BlockMatMul(self.bits, self.group)
         last = node.outputs[0]
         value = builder.fresh(f"{last}.product") if product.rest else last
-        builder.add(op, node.inputs[0], *tables, output=value, name=node.name)
+        builder.add(self.op, node.inputs[0], *tables, output=value, name=node.name)
         if product.rest:
             builder.add(Add(), value, *product.rest, output=last, name=node.name)
 
@@ -345,7 +355,7 @@ class _Writer:
         if key not in self.tables:
             weights = cast(Floats, product.matrix)
             rounded = self._rounded(weights, key)
-            arrays = [packed_words(rounded.levels, self.bits), rounded.scales]
+            arrays = [packed_words(rounded.levels, self.op.bits), rounded.scales]
             arrays += [] if self.symmetric else [rounded.zeros]
             kinds = ("levels", "scales", "zeros")
             names = tuple(
@@ -357,7 +367,7 @@ class _Writer:
         return self.tables[key]
 
     def _rounded(self, weights: Floats, key: tuple[str, bool]) -> RoundedBlocks:
-        asked = (self.bits, self.group)
+        asked = (self.op.bits, self.op.group)
         if key not in self.moments:
             return round_to_nearest(weights, *asked, symmetric=self.symmetric)
         return round_for_data(weights, self.moments[key], *asked, symmetric=self.symmetric)

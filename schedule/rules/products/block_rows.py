@@ -76,6 +76,8 @@ def scaled_sums(func: PrimFunc) -> ScaledSums | None:
     scaled, summed = factors_of(outer), factors_of(inner)
     if scaled is None or summed is None or not is_added_up(func, inner, outer):
         return None
+    if any(it.dim is not None for it in (*spatial_axes(inner), *spatial_axes(outer))):
+        return None
     sums, column = target_of(inner), spatial_axes(inner)[-1].var
     scale = _other(scaled, lambda e: isinstance(e, Load) and e.buffer is sums)
     number = _other(summed, lambda e: column not in free_vars(e))
@@ -103,19 +105,18 @@ def _other(factors: tuple[Expr, Expr], is_one: Callable[[Expr], bool]) -> Expr |
 
 def is_added_up(func: PrimFunc, inner: Block, outer: Block) -> bool:
     """Whether the outer sum alone reads the inner ones, along their last axis but one, and has
-    their other axes, none of which a call decides.
+    their other axes.
     """
     sums, own, above = target_of(inner), spatial_axes(inner), spatial_axes(outer)
     if sums not in func.allocations or tuple(readers(func, sums)) != (outer,):
         return False
     plain = is_plain_store(inner, list(own)) and is_plain_store(outer, list(above))
-    closed = all(it.dim is None for it in (*own, *above))
     alike = [it.extent for it in (*own[:-2], *own[-1:])] == [it.extent for it in above]
     reduced = [it.var for it in outer.iters if it.kind is IterKind.REDUCE]
     *rows, column = (it.var for it in above)
     read = [load.indices for load in loads(outer.body) if load.buffer is sums]
     along = len(reduced) == 1 and read == [(*rows, *reduced, column)]
-    return plain and closed and alike and along
+    return plain and alike and along
 
 
 def _is_of_columns(load: Load, column: Var, rows: AbstractSet[Var]) -> bool:
