@@ -23,7 +23,7 @@ from ..ops.matmul import Gemm, MatMul
 from ..ops.movement import Reshape
 from ..ops.pooling import AveragePool, GlobalAveragePool, MaxPool
 from ..passes.dead_code import DeadCode
-from ..types import array_of, owned
+from ..types import array_of, numpy_type, owned
 from .products import channel_axes
 
 Factors = Mapping[str, NDArray[np.float32]]  # of the channels of values, by name; all positive
@@ -220,12 +220,14 @@ class _Rescaler:
         for place, value in enumerate(node.inputs):
             factors = self.operands.get((node.outputs[0], place))
             if factors is not None:
-                array = array_of(self.graph.constants[value]).astype(np.float64) * factors
+                given = array_of(self.graph.constants[value])
+                array = given.astype(np.float64) * factors
                 name = builder.fresh(f"{value}.scaled")
-                yield builder.constant(name, owned(array.astype(np.float32)))
+                yield builder.constant(name, owned(array.astype(given.dtype)))
             elif value in self.divided and place == 0 and is_weighted(self.graph, node):
                 if value not in smaller:
-                    table = owned(self.divided[value].astype(np.float32))
+                    kind = self.graph.types[value].dtype
+                    table = owned(self.divided[value].astype(numpy_type(kind)))
                     divisors = builder.constant(builder.fresh(f"{value}.inverse"), table)
                     smaller[value] = builder.add(
                         Mul(), value, divisors, output=builder.fresh(f"{value}.scaled")

@@ -21,14 +21,17 @@ from ..ops.block_matmul import WORD_BITS, BlockMatMul, packed_words
 from ..ops.matmul import Gemm, MatMul
 from ..ops.movement import Transpose
 from ..options import check_constants
+from ..passes.constant_folding import ConstantFolding
 from ..passes.dead_code import DeadCode
 from ..reference.reference import evaluate
 from ..types import Array, Floats, Shape, Splat
+from .awq import DataMoments, awq_factors, round_in_ranges
 from .block_rounding import RoundedBlocks, round_to_nearest
-from .gptq import Doubles, round_for_data
+from .channel_factors import readers_of, rescaled
+from .gptq import round_for_data
+from .products import channel_axes
 
-METHODS = ("rtn", "gptq")
-LATER = ("awq",)
+METHODS = ("rtn", "gptq", "awq")
 BITS = (2, 4, 8)
 DATA_TYPES = ("float", "int8")
 
@@ -100,13 +103,15 @@ def quantize_weights(
     model, args, kwargs, shapes, constants: as tw.compile has them. bits: 2, 4 or 8; group: steps of
     a block, a number of whole words of 32 bits. method: "rtn" rounds to the nearest level, bit for
     bit as onnxruntime's quantiser of MatMulNBits; "gptq" (Frantar et al., 2023) lets the steps of a
-    sum make up for the rounding of those before them, on `data`: inputs of runs, each a dict of
-    arrays by name, on which NumPy runs the model as it was. only: names of nodes or of weights, of
-    which alone the weights are quantised. Weights of float32 and float16 are; data, sums and bias
-    keep their type. data_type: "int8" permits builds that are not strict to round the data of these
-    products to levels of 8 bits, `group` numbers with a scale (RoundBlocks of
-    `graph/ops/rounded_blocks.py`), as accuracy level 4 of MatMulNBits does; "float" does not. A
-    Graph is refused constants, and shapes have no effect on one.
+    sum make up for the rounding of those before them; "awq" (Lin et al., 2023) gives the channels
+    of large data more of the levels, by factors that what makes the data is divided by, or a
+    product in front, and searches the ranges of blocks. data, for the last two: inputs of runs,
+    each a dict of arrays by name, on which NumPy runs the model as it was. only: names of nodes or
+    of weights, of which alone the weights are quantised. Weights of float32 and float16 are; data,
+    sums and bias keep their type. data_type: "int8" permits builds that are not strict to round the
+    data of these products to levels of 8 bits, `group` numbers with a scale, as accuracy level 4 of
+    MatMulNBits does (`graph/ops/rounded_blocks.py`); "float" does not. A Graph is refused
+    constants, and shapes have no effect on one.
     Raises: QuantizeError, ModelError.
     """
     _check(bits, group, method, data_type)
@@ -114,6 +119,8 @@ def quantize_weights(
     check_constants(constants)
     traced = traced_model(model, args, kwargs, shapes)
     graph = imported_graph(traced, shapes, constants)
+    if method == "awq":
+        graph = ConstantFolding()(graph)  # factors are those of constants
     found = list(weighted_products(graph))
     chosen = None if only is None else _chosen(found, only)
     taken = [
@@ -123,8 +130,11 @@ def quantize_weights(
         for product in found
     ]
     moments = {} if data is None else _moments(graph, taken, data)
+    if method == "awq":
+        graph, taken, moments = _with_factors(graph, taken, moments, bits, group, symmetric)
+    by_key = _by_key(taken, moments)
     op = BlockMatMul(bits, group, "" if data_type == "float" else data_type)
-    writer = _Writer(graph, op, symmetric, moments)
+    writer = _Writer(graph, op, symmetric, method, by_key)
     for product in taken:
         writer.take(product)
     return writer.finish()
@@ -144,9 +154,8 @@ def _check(bits: int, group: int, method: str, data_type: str) -> None:
         )
     if method not in METHODS:
         listed = " or ".join(map(repr, METHODS))
-        known = "is not available in this version" if method in LATER else "has no meaning"
         raise QuantizeError(
-            f"quantize_weights: method={method!r} {known}; expected {listed}.",
+            f"quantize_weights: method={method!r} has no meaning; expected {listed}.",
             code="quantize-method",
         )
     if data_type not in DATA_TYPES:
@@ -170,7 +179,7 @@ def _check_data(method: str, data: object) -> None:
     problem = "takes no data" if method == "rtn" else "needs data"
     raise QuantizeError(
         f"quantize_weights: method={method!r} {problem}; expected data=None for 'rtn' and inputs "
-        "of runs for 'gptq'.",
+        "of runs for 'gptq' and 'awq'.",
         code="quantize-data",
         hints=("data=[{'x': array}, ...] has a dict for each run.",),
     )
@@ -267,13 +276,12 @@ def _chosen(found: Sequence[WeightedProduct], only: Collection[str]) -> set[str]
 
 def _moments(
     graph: Graph, products: Sequence[WeightedProduct], data: Iterable[Mapping[str, Array]]
-) -> dict[tuple[str, bool], Doubles]:
-    """The sum of x x^T over all rows x that products with the same weights multiply. Raises:
-    QuantizeError where there are no data; ModelError for inputs that are not the model's.
+) -> dict[str, DataMoments]:
+    """Those of the values that products multiply, by name. Raises: QuantizeError where there are no
+    data; ModelError for inputs that are not the model's.
     """
-    read = [(p.key, p.node.inputs[0]) for p in products if not p.reason]
-    values = tuple(dict.fromkeys(value for _, value in read))
-    of_value: dict[str, Doubles] = {}
+    values = tuple(dict.fromkeys(p.node.inputs[0] for p in products if not p.reason))
+    found: dict[str, DataMoments] = {}
     for item in data:
         for value, array in evaluate(graph, item, dtype="float32", values=values).items():
             if not np.isfinite(cast(Floats, array)).all():
@@ -283,15 +291,63 @@ def _moments(
                     code="quantize-finite",
                 )
             rows = array.reshape(-1, array.shape[-1]).astype(np.float64)
-            of_value[value] = of_value.get(value, np.float64(0)) + rows.T @ rows
-    if values and not of_value:
+            own = DataMoments(rows.T @ rows, np.abs(rows).sum(axis=0))
+            found[value] = found[value] + own if value in found else own
+    if values and not found:
         raise QuantizeError(
             "quantize_weights: data has no runs; expected at least one.", code="quantize-no-data"
         )
-    found: dict[tuple[str, bool], Doubles] = {}
-    for key, value in read:
-        found[key] = of_value[value] + found.get(key, np.float64(0))
     return found
+
+
+def _by_key(
+    products: Sequence[WeightedProduct], moments: Mapping[str, DataMoments]
+) -> dict[tuple[str, bool], DataMoments]:
+    """Those of all rows that products with the same weights multiply."""
+    found: dict[tuple[str, bool], DataMoments] = {}
+    for product in products:
+        if not product.reason and product.node.inputs[0] in moments:
+            own, key = moments[product.node.inputs[0]], product.key
+            found[key] = found[key] + own if key in found else own
+    return found
+
+
+def _with_factors(
+    graph: Graph,
+    products: Sequence[WeightedProduct],
+    moments: Mapping[str, DataMoments],
+    bits: int,
+    group: int,
+    symmetric: bool,
+) -> tuple[Graph, list[WeightedProduct], dict[str, DataMoments]]:
+    """The graph, its products and the moments of their data with the factors of AWQ. Weights that
+    meet several values have none.
+    """
+    taken = [product for product in products if not product.reason]
+    met: dict[str, set[str]] = {}
+    for product in products:
+        met.setdefault(product.value, set()).add(product.node.inputs[0])
+    weights = {
+        product.node.outputs[0]: cast(Floats, product.matrix)
+        for product in taken
+        if len(met[product.value]) == 1
+    }
+    shared = {value for several in met.values() if len(several) > 1 for value in several}
+    axes = channel_axes(graph)
+    own = {v: one for v, one in moments.items() if v in axes and v not in shared}
+    factors = awq_factors(graph, weights, own, bits, group, symmetric=symmetric)
+    after = rescaled(graph, factors)
+    kept = {product.node.outputs[0]: product for product in products}
+    found, divided = [], dict[str, DataMoments]()
+    for product in weighted_products(after):
+        before = kept[product.node.outputs[0]]
+        found.append(replace(product, reason=before.reason))
+        value, read = product.node.inputs[0], before.node.inputs[0]
+        if read in factors and (value != read or not readers_of(graph, read)[1]):
+            divided[value] = moments[read].divided(factors[read].astype(np.float64))
+        elif read in moments:
+            divided[value] = moments[read]
+    return after, found, divided
 
 
 class _Writer:
@@ -302,9 +358,11 @@ class _Writer:
         graph: Graph,
         op: BlockMatMul,
         symmetric: bool,
-        moments: Mapping[tuple[str, bool], Doubles],
+        method: str,
+        moments: Mapping[tuple[str, bool], DataMoments],
     ) -> None:
         """moments: of the data of products, by their keys; of none where they do not count."""
+        self.method = method
         self.graph, self.op, self.symmetric = graph, op, symmetric
         self.moments = moments
         self.builder = GraphBuilder.like(graph)
@@ -370,7 +428,8 @@ class _Writer:
         asked = (self.op.bits, self.op.group)
         if key not in self.moments:
             return round_to_nearest(weights, *asked, symmetric=self.symmetric)
-        return round_for_data(weights, self.moments[key], *asked, symmetric=self.symmetric)
+        take = round_for_data if self.method == "gptq" else round_in_ranges
+        return take(weights, self.moments[key].second, *asked, symmetric=self.symmetric)
 
 
 def _error(weights: Floats, rounded: RoundedBlocks) -> float:
