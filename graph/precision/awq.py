@@ -100,7 +100,7 @@ def round_in_ranges(
     for ratio in map(np.float32, RATIOS):
         kept = cast(Singles, np.clip(wide, low * ratio, high * ratio))
         scale, zero = grids(kept, weights.dtype, bits, symmetric=symmetric)
-        level = levels_on(kept, cast(Floats, scale[:, None]), zero[:, None], bits)
+        level = levels_on(kept, scale[:, None], zero[:, None], bits)
         change = (level.astype(np.float64) - zero[:, None]) * scale[:, None] - wide
         error = np.einsum("bin,bin->bn", change, of_blocks @ change)
         better = error < least
@@ -113,8 +113,8 @@ def round_in_ranges(
 
 
 def _factors(magnitudes: Doubles, power: float) -> Doubles:
-    """Magnitudes to a power, the largest and the least as far from 1; the least where all data are 0:
-    such channels are to have no levels that others could have.
+    """Magnitudes to a power, the largest and the least as far from 1; the least where all
+    data are 0: such channels are to have no levels that others could have.
     """
     factors = np.ones(magnitudes.shape)
     some = magnitudes > 0

@@ -27,7 +27,7 @@ from ..ops.rounded_blocks import (
 from ..passes.dead_code import DeadCode
 from ..types import array_of, owned
 
-_KINDS = (("int8", VPDPBUSD), ("int16", VPMADDWD))  # of levels of data, the fastest first
+KINDS = (("int8", VPDPBUSD), ("int16", VPMADDWD))  # of levels of data, the fastest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def round_data(graph: Graph, target: Target, *, strict: bool) -> RoundedData:
     found = [node for node in graph.nodes if isinstance(node.op, BlockMatMul) and node.op.data]
     if not found:
         return RoundedData(graph, ())
-    kind = next((name for name, unit in _KINDS if unit.is_on(target)), "")
+    kind = next((name for name, unit in KINDS if unit.is_on(target)), "")
     reasons = {node.outputs[0]: _why_floats(graph, node, kind, target, strict) for node in found}
     taken = [node for node in found if not reasons[node.outputs[0]]]
     said = [
