@@ -83,6 +83,8 @@ def scaled_dots(func: PrimFunc) -> ScaledDots | None:
         return None
     *_, last = data.value.indices
     sums, (*_, column) = target_of(inner), spatial_axes(outer)
+    if all(load.buffer is not sums for load in loads(scaled[0])):
+        scaled = scaled[::-1]  # however the product is written
     own = [load for one in scaled for load in loads(one) if load.buffer is not sums]
     of_columns = [(outer, load) for load in own if column.var in free_vars(load)]
     fixed = [*of_columns, (inner, bits.word)]
