@@ -114,7 +114,8 @@ def quantize_weights(
     constants, and shapes have no effect on one.
     Raises: QuantizeError, ModelError.
     """
-    _check(bits, group, method, data_type)
+    _check(bits, group, method)
+    check_data_type("quantize_weights", data_type)
     _check_data(method, data)
     check_constants(constants)
     traced = traced_model(model, args, kwargs, shapes)
@@ -133,14 +134,14 @@ def quantize_weights(
     if method == "awq":
         graph, taken, moments = _with_factors(graph, taken, moments, bits, group, symmetric)
     by_key = _by_key(taken, moments)
-    op = BlockMatMul(bits, group, "" if data_type == "float" else data_type)
+    op = BlockMatMul(bits, group, data_of(data_type))
     writer = _Writer(graph, op, symmetric, method, by_key)
     for product in taken:
         writer.take(product)
     return writer.finish()
 
 
-def _check(bits: int, group: int, method: str, data_type: str) -> None:
+def _check(bits: int, group: int, method: str) -> None:
     if bits not in BITS or isinstance(bits, bool):
         raise QuantizeError(
             f"quantize_weights: bits={bits!r}; expected {', '.join(map(str, BITS))}.",
@@ -158,12 +159,20 @@ def _check(bits: int, group: int, method: str, data_type: str) -> None:
             f"quantize_weights: method={method!r} has no meaning; expected {listed}.",
             code="quantize-method",
         )
+
+
+def check_data_type(function: str, data_type: str) -> None:
+    """Refuse what is no type of data, in the name of a function. Raises: QuantizeError."""
     if data_type not in DATA_TYPES:
         raise QuantizeError(
-            f"quantize_weights: data_type={data_type!r}; expected "
-            f"{' or '.join(map(repr, DATA_TYPES))}.",
+            f"{function}: data_type={data_type!r}; expected {' or '.join(map(repr, DATA_TYPES))}.",
             code="quantize-data-type",
         )
+
+
+def data_of(data_type: str) -> str:
+    """What a BlockMatMul permits for a type of data."""
+    return "" if data_type == "float" else data_type
 
 
 def _check_data(method: str, data: object) -> None:
