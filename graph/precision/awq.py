@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ir.ir import Graph
+from ..ops.convolution import Conv
 from ..types import Floats
 from .block_rounding import RoundedBlocks, Singles, grids, levels_on, round_to_nearest
 from .channel_factors import Factors, readers_of
@@ -60,6 +61,8 @@ def awq_factors(
     found = {}
     for value, own in moments.items():
         products, _ = readers_of(graph, value)
+        if any(isinstance(node.op, Conv) for node in products):  # along another axis
+            continue
         read = [weights[n.outputs[0]] for n in products if n.outputs[0] in weights]
         if not read:
             continue

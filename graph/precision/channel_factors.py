@@ -24,7 +24,6 @@ from ..ops.movement import Reshape
 from ..ops.pooling import AveragePool, GlobalAveragePool, MaxPool
 from ..passes.dead_code import DeadCode
 from ..types import array_of, numpy_type, owned
-from .products import channel_axes
 
 Factors = Mapping[str, NDArray[np.float32]]  # of the channels of values, by name; all positive
 Doubles = NDArray[np.float64]
@@ -187,7 +186,6 @@ class _Rescaler:
         self.graph = graph
         self.operands: dict[tuple[str, int], Doubles] = {}  # result of the node, place -> factors
         self.divided: dict[str, Doubles] = {}  # values in front of whose products a division stands
-        axes = channel_axes(graph)
         for value, given in factors.items():
             wide = given.astype(np.float64)
             products, others = readers_of(graph, value)
@@ -196,10 +194,10 @@ class _Rescaler:
             found = None if others else absorbed(graph, value, 1 / wide)
             for one in found or ():
                 self._add(one)
-            if found is None:
-                self.divided[value] = (1 / wide).reshape(
-                    -1, *(1,) * (graph.types[value].rank - 1 - axes[value])
-                )
+            axis = _axis(graph, value)
+            if found is None and axis is not None:
+                behind = (1,) * (graph.types[value].rank - 1 - axis)
+                self.divided[value] = (1 / wide).reshape(-1, *behind)
 
     def _add(self, one: ScaledOperand) -> None:
         key = one.node.outputs[0], one.place

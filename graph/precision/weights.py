@@ -29,7 +29,6 @@ from .awq import DataMoments, awq_factors, round_in_ranges
 from .block_rounding import RoundedBlocks, round_to_nearest
 from .channel_factors import readers_of, rescaled
 from .gptq import round_for_data
-from .products import channel_axes
 
 METHODS = ("rtn", "gptq", "awq")
 BITS = (2, 4, 8)
@@ -332,18 +331,12 @@ def _with_factors(
     """The graph, its products and the moments of their data with the factors of AWQ. Weights that
     meet several values have none.
     """
-    taken = [product for product in products if not product.reason]
     met: dict[str, set[str]] = {}
     for product in products:
         met.setdefault(product.value, set()).add(product.node.inputs[0])
-    weights = {
-        product.node.outputs[0]: cast(Floats, product.matrix)
-        for product in taken
-        if len(met[product.value]) == 1
-    }
     shared = {value for several in met.values() if len(several) > 1 for value in several}
-    axes = channel_axes(graph)
-    own = {v: one for v, one in moments.items() if v in axes and v not in shared}
+    own = {value: one for value, one in moments.items() if value not in shared}
+    weights = {p.node.outputs[0]: cast(Floats, p.matrix) for p in products if not p.reason}
     factors = awq_factors(graph, weights, own, bits, group, symmetric=symmetric)
     after = rescaled(graph, factors)
     kept = {product.node.outputs[0]: product for product in products}

@@ -12,6 +12,7 @@ from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.block_matmul import unpacked_words
 from tilewright.graph.ops.layer_norm import LayerNormalization
 from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.ops.movement import Transpose
@@ -134,6 +135,10 @@ def test_weights_of_16_bits_keep_their_type() -> None:
     made = tw.quantize_weights(plain, method="awq", data=runs)
     kinds = {str(made.types[name].dtype) for name in made.constants}
     assert kinds == {"float16", "int32"}
+    assert any(name.startswith("gain.scaled") for name in made.constants)
+    runs = [{"x": run["x"] * gains().astype(np.float16)} for run in runs]
+    made = tw.quantize_weights(model("none", "float16"), method="awq", data=runs)
+    assert [type(node.op).__name__ for node in made.nodes] == ["Mul", "BlockMatMul"]
     assert str(made.types["y"]) == "float16[4, 40]"
 
 
@@ -151,6 +156,26 @@ def test_weights_that_meet_several_values_have_no_factors() -> None:
     assert found == ["Mul", "BlockMatMul", "BlockMatMul"]
     assert {name.rsplit(".", 1)[-1] for name in made.constants} == {"gain", "levels", "scales"}
     assert (made.constants["gain"] == gains()).all()
+
+
+def test_ranges_are_searched_on_the_data_that_a_product_reads() -> None:
+    """Of two readers of a value, one has no factors, since a run computes its bias."""
+    builder = GraphBuilder("two readers")
+    builder.input("x", TensorType("float32", (4, STEPS)))
+    builder.input("bias", TensorType("float32", (40,)))
+    builder.constant("gain", gains())
+    builder.constant("w", numbers(100, STEPS, 40) / gains()[:, None])
+    builder.constant("v", numbers(101, STEPS, 40))
+    builder.add(Mul(), "x", "gain", output="n")
+    builder.add(MatMul(), "n", "w", output="a", name="last")
+    builder.add(Gemm(), "n", "v", "bias", output="b", name="other")
+    builder.add(Add(), "a", "b", output="y")
+    runs = [{**run, "bias": numbers(7, 40)} for run in RUNS]
+    made = tw.quantize_weights(builder.finish(("y",)), method="awq", data=runs)
+    rows = np.concatenate([run["x"] * gains() for run in RUNS])
+    expected = round_in_ranges(numbers(101, STEPS, 40), moments(rows).second, 4, 32, symmetric=True)
+    (words,) = (array for name, array in made.constants.items() if name.startswith("v.levels"))
+    assert (unpacked_words(words, 4) == expected.levels).all()
 
 
 def moments(rows: np.ndarray) -> DataMoments:

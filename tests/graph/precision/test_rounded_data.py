@@ -130,6 +130,43 @@ def test_weights_of_a_run_stay_as_they_are() -> None:
     assert made.notes[0].endswith("stay floats: a run computes the weights")
 
 
+def test_values_and_words_are_told_apart_by_blocks_and_bits() -> None:
+    builder = GraphBuilder("several")
+    builder.input("x", TensorType("float32", (3, 96)))
+    builder.input("z", TensorType("float32", (3, 48)))
+    builder.constant("levels", packed_words(RNG.integers(0, 16, (96, 40), np.uint8), 4))
+    builder.constant("scales", numbers(3, 40))
+    builder.constant("others", numbers(6, 40))
+    builder.add(BlockMatMul(4, 32, "int8"), "x", "levels", "scales", output="a")
+    builder.add(BlockMatMul(4, 16, "int8"), "x", "levels", "others", output="b")
+    builder.add(BlockMatMul(8, 16, "int8"), "z", "levels", "scales", output="c")
+    builder.add(Add(), "a", "b", output="ab")
+    builder.add(Add(), "ab", "c", output="y")
+    graph = builder.finish(("y",))
+    made = round_data(graph, VNNI, strict=False).graph
+    rounded = [node.op for node in made.nodes if isinstance(node.op, RoundBlocks)]
+    assert rounded == [RoundBlocks(32), RoundBlocks(16), RoundBlocks(16)]
+    x, z = numbers(3, 96), numbers(3, 48)
+    found, wanted = (evaluate(one, {"x": x, "z": z})["y"] for one in (made, graph))
+    assert np.linalg.norm(found - wanted) < 0.02 * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "reason"),
+    [("float64", 32, "they are float64"), ("float32", 65544, "a block has more than 65536 steps")],
+)
+def test_data_that_bytes_cannot_stand_for_stay_floats(kind: str, group: int, reason: str) -> None:
+    builder = GraphBuilder("one")
+    builder.input("x", TensorType(kind, (1, group)))
+    builder.constant("levels", packed_words(np.zeros((group, 2), np.uint8), 4))
+    builder.constant("scales", np.ones((1, 2), kind))
+    builder.add(BlockMatMul(4, group, "int8"), "x", "levels", "scales", output="y")
+    graph = builder.finish(("y",))
+    made = round_data(graph, VNNI, strict=False)
+    assert made.graph is graph
+    assert made.notes[0].endswith(f"stay floats: {reason}")
+
+
 def test_accuracy_level_4_alone_permits_it() -> None:
     given = quantised(numbers(64, 40), 4, 32, False)
     for level, data in ((0, ""), (1, ""), (4, "int8")):

@@ -75,6 +75,7 @@ def test_numbers_in_parts_of_a_word_are_found(number: str, shift: str, together:
         '(W[p, i] >> cast(p * 8, "int32")) & 15',  # of several words
         '(W[1, i] << cast(p * 8, "int32")) & 15',
         '(W[1, i] >> cast(p * p, "int32")) & 15',
+        '(W[1, i] >> cast(p * 8 + p // 2, "int32")) & 15',
         '(W[1, i] >> cast(p * 8, "int32")) | 15',
     ],
 )

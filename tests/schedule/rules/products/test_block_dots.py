@@ -14,6 +14,7 @@ from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule, rule_for
 from tilewright.schedule.trace.decisions import Random
+from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
@@ -139,6 +140,9 @@ def test_targets_and_functions_without_it_go_to_other_rules() -> None:
         assert rule_for(func, Target.parse(target)).name != "block dots"
     pairs = example("three rows", "int16")
     assert rule_for(pairs, Target.parse("c:avx2")).name == "block dots"
+    assert rule_for(by_hand()).name == "block dots"
+    assert rule_for(by_hand(constant=False)).name != "block dots"
+    assert rule_for(by_hand(step=2)).name != "block dots"
     x = te.placeholder((2, 4, 8), "int8", name="X")
     w = te.placeholder((4, 8, 5), "int32", name="W", constant=True)
     s = te.placeholder((4, 5), "float32", name="S", constant=True)
@@ -152,3 +156,24 @@ def test_targets_and_functions_without_it_go_to_other_rules() -> None:
         (2, 5), lambda i, n: te.sum(te.cast(plain[i, b, n], "float32") * s[b, n], axis=b), name="Y"
     )
     assert rule_for(te.func(x, w, s, y, name="no_words")).name != "block dots"
+
+
+def by_hand(*, step: int = 1, constant: bool = True) -> PrimFunc:
+    """Blocks of two words of bytes, whose data lie `step` apart."""
+    x = te.placeholder((2, 32 * step), "int8", name="X")
+    w = te.placeholder((8, 5), "int32", name="W", constant=constant)
+    s = te.placeholder((4, 5), "float32", name="S", constant=True)
+    word, part, point = (te.reduce_axis(size, name=f"k{size}") for size in (2, 1, 4))
+    b = te.reduce_axis(4, name="b")
+
+    def partial(*at: Expr) -> Expr:
+        i, block, n = at
+        number = (w[block * 2 + word, n] >> te.cast(point * 8 + part, "int32")) & 255
+        data = x[i, ((block * 2 + word + part) * 4 + point) * step]
+        return te.sum(te.cast(data, "int32") * number, axis=(word, part, point))
+
+    sums = te.compute((2, 4, 5), partial, name="P")
+    y = te.compute(
+        (2, 5), lambda i, n: te.sum(te.cast(sums[i, b, n], "float32") * s[b, n], axis=b), name="Y"
+    )
+    return te.func(x, w, s, y, name="by_hand")
