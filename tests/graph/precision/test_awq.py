@@ -66,7 +66,7 @@ def model(how: str, kind: str = "float32") -> Graph:
         builder.add(Transpose((1, 0)), "turned", output="back")
         builder.add(MatMul(), "n", "back", output="y", name="last")
         return builder.finish(("y",))
-    else:
+    elif how != "none":
         builder.constant("gain", gain.astype(kind))
         value = builder.add(Mul(), "x", "gain", output="n")
         if how == "read twice":
