@@ -16,7 +16,11 @@ AREAS = {  # area -> files that are mutated
     "proof": ("schedule/proof/**/*.py",),
     "lowering": ("codegen/lanes.py", "codegen/lower/**/*.py"),
     "memory": ("graph/plan/memory_plan.py", "graph/plan/memory_check.py"),
-    "passes": ("graph/passes/*.py", "graph/precision/halves.py"),
+    "passes": (
+        "graph/passes/*.py",
+        "graph/precision/halves.py",
+        "graph/precision/rounded_data.py",
+    ),
     "calibration": tuple(
         f"graph/precision/{name}.py"
         for name in (

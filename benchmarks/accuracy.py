@@ -75,8 +75,9 @@ def characters(folder: Path) -> Iterator[AccuracyRow]:
         path = str(folder / f"{name}.onnx")
         compiled = _Compiler(path, {"tokens": (TEXTS, known.shape[1] - 1)}, data)
         engines = {"float32": compiled.floats()}
-        for bits, method in ((8, "rtn"), (4, "rtn"), (4, "gptq")):
+        for bits, method in ((8, "rtn"), (4, "rtn"), (4, "gptq"), (4, "awq")):
             engines[f"weights of {bits} bits, {method}"] = compiled.few_bits(bits, method)
+        engines["weights of 4 bits, rtn, data of bytes"] = compiled.few_bits(4, "rtn", "int8")
         for smooth in (None, 0.5):
             engines[f"int8, smooth={smooth}"] = compiled.bytes(smooth=smooth)
         found = {engine: perplexity(made, unseen) for engine, made in engines.items()}
@@ -101,10 +102,15 @@ class _Compiler:
             self.model, shapes=self.shapes, precision="int8", calibration=known, verify="off"
         )
 
-    def few_bits(self, bits: int, method: str) -> tw.Engine:
-        data = self.data if method == "gptq" else None
+    def few_bits(self, bits: int, method: str, data_type: str = "float") -> tw.Engine:
+        data = None if method == "rtn" else self.data
         made = tw.quantize_weights(
-            self.model, bits=bits, method=method, data=data, shapes=self.shapes
+            self.model,
+            bits=bits,
+            method=method,
+            data=data,
+            shapes=self.shapes,
+            data_type=data_type,
         )
         return tw.compile(made, verify="off")
 

@@ -5,9 +5,10 @@ and onnxruntime's MatMulNBits, in the same rounds.
 
 Weights come from memory: each system has copies of them that together are larger than twice the
 last-level cache, or the bytes of --rotated, and takes them in turn. A GEMV reads each byte once, so
-its figure is bytes of levels, scales and zeros in a second, over what the probe reads. onnxruntime
-runs at accuracy level 0, where data stay float32, and at level 4, where it may round them to bytes;
-ours stay float32. Every product is compared with one in float64 before it is timed.
+its figure is bytes of levels, scales and zeros in a second, over what the probe reads. Both ours
+and onnxruntime's run at accuracy level 0, where data stay float32, and at level 4, where they are
+rounded to bytes, ours in a kernel of its own that is timed with the product. Every product is
+compared with one in float64 before it is timed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,13 @@ from tilewright import te
 from tilewright.cli.arguments import counts
 from tilewright.cli.compare.peers import OnnxRuntime, load_peer
 from tilewright.graph.ops.block_matmul import BlockMatMul, dequantised, packed_words
+from tilewright.graph.ops.rounded_blocks import (
+    POINTS,
+    RoundBlocks,
+    RoundedBlockMatMul,
+    lane_words,
+)
+from tilewright.graph.precision.rounded_data import KINDS
 from tilewright.runtime.machine.host import host_target
 from tilewright.runtime.machine.timing import calibrate
 from tilewright.runtime.measure.limits import read_peak
@@ -38,7 +46,9 @@ from .rounds import PATIENCE
 SHAPES = ((4096, 4096), (4096, 11008))  # K, N
 GROUP = 32
 Call = Callable[[], object]
-TOLERANCE = {"onnxruntime, level 4": 2e-2}  # of the largest magnitude; 1e-5 of the others
+OURS = "tilewright, level 4"
+ROUNDED = 2e-2  # of the largest magnitude that products of rounded data may be off; others 1e-5
+TOLERANCE = {OURS: ROUNDED, "onnxruntime, level 4": ROUNDED}
 
 
 @dataclass(frozen=True)
@@ -93,6 +103,58 @@ def block_product(rows: int, weights: Weights) -> tw.PrimFunc:
     scales = te.placeholder(weights.scales.shape, "float32", name="scales", constant=True)
     (y,) = BlockMatMul(weights.bits, GROUP).express(x, words, scales, name="y")
     return te.func(x, words, scales, y, name="block_product")
+
+
+@dataclass(frozen=True)
+class RoundedProduct:
+    """The same with data rounded to bytes: a kernel that rounds, and one that multiplies."""
+
+    rounding: tw.Kernel
+    product: tw.Kernel
+
+    @staticmethod
+    def of(rows: int, weights: Weights, kind: str) -> RoundedProduct:
+        """kind: of the levels of data."""
+        inner, _ = weights.levels.shape
+        x = te.placeholder((rows, inner), "float32", name="x")
+        rounded = RoundBlocks(GROUP, kind).express(x, name="rounded")
+        words = lane_words(weights.words, weights.bits, POINTS[kind])
+        data = [
+            te.placeholder(tensor.extents, str(tensor.dtype), name=name)
+            for name, tensor in zip(("x", "x_scales", "x_sums"), rounded, strict=True)
+        ]
+        levels = te.placeholder(words.shape, "int32", name="levels", constant=True)
+        scales = te.placeholder(weights.scales.shape, "float32", name="scales", constant=True)
+        (y,) = RoundedBlockMatMul(weights.bits, GROUP).express(*data, levels, scales, name="y")
+        return RoundedProduct(
+            tw.build(te.func(x, *rounded, name="round_blocks")),
+            tw.build(
+                te.func(*data, levels, scales, y, name="rounded_product"),
+                constants={"levels": words, "scales": weights.scales},
+            ),
+        )
+
+    def __call__(self, x: np.ndarray, threads: int) -> np.ndarray:
+        found: np.ndarray = self.product(*self.rounding(x, threads=threads), threads=threads)
+        return found
+
+    def bind_copies(self, x: np.ndarray, *, threads: int, rotated: int) -> Call:
+        """A call of both, the product on copies of its weights in turn."""
+        levels = self.rounding(x, threads=threads)
+        first = self.rounding.bind_copies(x, threads=threads, rotated=2)
+        second = self.product.bind_copies(*levels, threads=threads, rotated=rotated)
+
+        def both() -> None:
+            first()
+            second()
+
+        return both
+
+
+def kind_of_data() -> str:
+    """The levels of data that this machine multiplies in groups; "" for none."""
+    target = host_target()
+    return next((kind for kind, unit in KINDS if unit.is_on(target)), "")
 
 
 def plain_product(rows: int, inner: int, columns: int) -> tw.PrimFunc:
@@ -152,17 +214,20 @@ def measure(
     x = np.random.default_rng(0).standard_normal((rows, shape[0])).astype(np.float32)
     copies = max(2, -(-rotated // weights.bytes))
     probe = read_peak(threads, rotated)
-    kernels = {
+    kernels: dict[str, tw.Kernel | RoundedProduct] = {
         "tilewright": tw.build(
             block_product(rows, weights),
             constants={"levels": weights.words, "scales": weights.scales},
         ),
         "tilewright, float32": tw.build(plain_product(rows, *shape), constants={"w": numbers}),
     }
+    if kind := kind_of_data():
+        kernels[OURS] = RoundedProduct.of(rows, weights, kind)
     calls: dict[str, Call] = {"probe": probe}
     for system, kernel in kernels.items():
         check(system, kernel(x, threads=threads), x, numbers)
-        several = copies if system == "tilewright" else max(2, -(-rotated // numbers.nbytes))
+        plain_bytes = numbers.nbytes if system == "tilewright, float32" else weights.bytes
+        several = max(2, -(-rotated // plain_bytes))
         calls[system] = kernel.bind_copies(x, threads=threads, rotated=several)
     peer = OnnxRuntime()
     for level in (0, 4) if peer.is_installed() else ():

@@ -43,10 +43,14 @@ class BlockMatMul(Operator):
     has those of its steps from w * 32 / bits on, the first in the lowest bits; scales [blocks, N],
     in the type of x; and, or else 2**(bits - 1) everywhere, zeros [blocks, N], in the type of x or
     uint8. The last block may be longer than K: what it has beyond is not read.
+
+    data: "int8" permits a build to round each block of x to levels of 8 bits
+    (`graph/precision/rounded_data.py`); "" does not.
     """
 
     bits: int
     group: int
+    data: str = ""
 
     role = OperatorRole.GENERAL
     operand_names = ("x", "levels", "scales", "zeros")
@@ -98,7 +102,7 @@ class BlockMatMul(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         rows = product_of(shape_of(tensors[0])[:-1])
-        whole = _whole_blocks(tensors[0], largest(shape_of(tensors[2])[0]) * self.group, name)
+        whole = whole_blocks(tensors[0], largest(shape_of(tensors[2])[0]) * self.group, name)
         operands = (whole, *tensors[1:])
         if isinstance(rows, int) and rows <= FEW_ROWS:
             return (self._sums_of_blocks(operands, name),)
@@ -197,7 +201,7 @@ def _fits(types: tuple[TensorType, ...], group: int, in_word: int) -> bool:
     return alike and inside and words * in_word == blocks * group
 
 
-def _whole_blocks(x: Tensor, steps: int, name: str) -> Tensor:
+def whole_blocks(x: Tensor, steps: int, name: str) -> Tensor:
     """x with zeros up to the end of the last block."""
     *outer, own = shape_of(x)
     if own == steps:

@@ -23,6 +23,7 @@ from ..passes.passes import chosen_passes
 from ..passes.pipeline import GraphPass, PassReport, left_out, optimise, run_by
 from ..passes.reshape_motion import ReshapeMotion
 from ..precision.halves import PAIRS, HalfProducts, Precision, ProductPrecision, choose_halves
+from ..precision.rounded_data import round_data
 from .check_functions import FunctionChecker
 from .choose import (
     GroupDecision,
@@ -43,12 +44,13 @@ from .pricing import Pricer
 class Planned:
     """A model, planned.
 
-    imported: as it was read; graph: after the passes; passes: what each did. flat: the graph
-    without regions, which is what is fused, chosen and lowered. decisions: for each
-    group of the fusion, what was priced and what was taken. checker: what compared the kernels'
-    functions with their operators, None where nobody asked. notes: what was taken apart, and why.
-    products: which types the products have, where others than their own were asked for. seconds:
-    what each stage took.
+    imported: as it was read, or with the data of products rounded where it permits that
+    (`graph/precision/rounded_data.py`); graph: after the passes; passes: what each did. flat: the
+    graph without regions, which is what is fused, chosen and lowered. decisions: for each group of
+    the fusion, what was priced and what was taken. checker: what compared the kernels' functions
+    with their operators, None where nobody asked. notes: whose data are rounded, and what was taken
+    apart, and why. products: which types the products have, where others than their own were asked
+    for. seconds: what each stage took.
     """
 
     imported: Graph
@@ -104,6 +106,8 @@ def plan_model(
     where an invariant does not hold.
     """
     clock = Clock()
+    rounded = round_data(imported, target, strict=strict)
+    imported = rounded.graph
     pipeline = chosen_passes(passes)
     pricer = Pricer(target, source, strict=strict, tolerance=tolerance, allow=_allowed(precision))
     run = run_by(pipeline, target, strict=strict)
@@ -131,7 +135,7 @@ def plan_model(
         lowered,
         pricer,
         checker,
-        notes,
+        (*rounded.notes, *notes),
         clock.laps,
         products,
     )

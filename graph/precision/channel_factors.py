@@ -23,8 +23,7 @@ from ..ops.matmul import Gemm, MatMul
 from ..ops.movement import Reshape
 from ..ops.pooling import AveragePool, GlobalAveragePool, MaxPool
 from ..passes.dead_code import DeadCode
-from ..types import array_of, owned
-from .products import channel_axes
+from ..types import array_of, numpy_type, owned
 
 Factors = Mapping[str, NDArray[np.float32]]  # of the channels of values, by name; all positive
 Doubles = NDArray[np.float64]
@@ -187,7 +186,6 @@ class _Rescaler:
         self.graph = graph
         self.operands: dict[tuple[str, int], Doubles] = {}  # result of the node, place -> factors
         self.divided: dict[str, Doubles] = {}  # values in front of whose products a division stands
-        axes = channel_axes(graph)
         for value, given in factors.items():
             wide = given.astype(np.float64)
             products, others = readers_of(graph, value)
@@ -196,10 +194,10 @@ class _Rescaler:
             found = None if others else absorbed(graph, value, 1 / wide)
             for one in found or ():
                 self._add(one)
-            if found is None:
-                self.divided[value] = (1 / wide).reshape(
-                    -1, *(1,) * (graph.types[value].rank - 1 - axes[value])
-                )
+            axis = _axis(graph, value)
+            if found is None and axis is not None:
+                behind = (1,) * (graph.types[value].rank - 1 - axis)
+                self.divided[value] = (1 / wide).reshape(-1, *behind)
 
     def _add(self, one: ScaledOperand) -> None:
         key = one.node.outputs[0], one.place
@@ -220,12 +218,14 @@ class _Rescaler:
         for place, value in enumerate(node.inputs):
             factors = self.operands.get((node.outputs[0], place))
             if factors is not None:
-                array = array_of(self.graph.constants[value]).astype(np.float64) * factors
+                given = array_of(self.graph.constants[value])
+                array = given.astype(np.float64) * factors
                 name = builder.fresh(f"{value}.scaled")
-                yield builder.constant(name, owned(array.astype(np.float32)))
+                yield builder.constant(name, owned(array.astype(given.dtype)))
             elif value in self.divided and place == 0 and is_weighted(self.graph, node):
                 if value not in smaller:
-                    table = owned(self.divided[value].astype(np.float32))
+                    kind = self.graph.types[value].dtype
+                    table = owned(self.divided[value].astype(numpy_type(kind)))
                     divisors = builder.constant(builder.fresh(f"{value}.inverse"), table)
                     smaller[value] = builder.add(
                         Mul(), value, divisors, output=builder.fresh(f"{value}.scaled")

@@ -23,7 +23,7 @@ from ..ops.movement import Reshape
 from ..ops.reduction import ReduceSum
 from ..passes.dead_code import DeadCode
 from ..types import Array, Floats, owned
-from .weights import WeightedProduct, weighted_products
+from .weights import WeightedProduct, check_data_type, data_of, weighted_products
 
 
 class StoredWeightsError(ModelError):
@@ -38,6 +38,7 @@ def with_weights(
     kwargs: Mapping[str, object] | None = None,
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
+    data_type: str = "float",
 ) -> Graph:
     """Replace the constant weights of products by weights of few bits, as `tw.read_gguf` and
     `tw.read_safetensors` give them. The result is a Graph for tw.compile.
@@ -45,8 +46,11 @@ def with_weights(
     model, args, kwargs, shapes, constants: as tw.compile has them. weights: by the name of a MatMul
     or a Gemm, of its result, or of its constant; each has the shape (K, N) of what it replaces.
     Weights of an order gather the data first; offsets are multiplied with the sums of blocks.
-    Raises: StoredWeightsError for names that are no such product, and for other shapes; ModelError.
+    data_type: as tw.quantize_weights has it; weights with offsets multiply floats.
+    Raises: StoredWeightsError for names that are no such product, and for other shapes; ModelError;
+    QuantizeError for a data_type that is none.
     """
+    check_data_type("with_weights", data_type)
     traced = traced_model(model, args, kwargs, shapes)
     graph = imported_graph(traced, shapes, constants)
     chosen: dict[str, tuple[WeightedProduct, BlockWeights]] = {}
@@ -66,7 +70,7 @@ def with_weights(
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
         if node.outputs[0] in chosen:
-            _Writer(builder, *chosen[node.outputs[0]]).write()
+            _Writer(builder, *chosen[node.outputs[0]], data_of(data_type)).write()
         else:
             builder.add_node(node)
     made = builder.finish(graph.outputs)
@@ -92,9 +96,9 @@ def _check(name: str, product: WeightedProduct, stored: BlockWeights) -> None:
 
 class _Writer:
     def __init__(
-        self, builder: GraphBuilder, product: WeightedProduct, stored: BlockWeights
+        self, builder: GraphBuilder, product: WeightedProduct, stored: BlockWeights, data: str
     ) -> None:
-        self.builder, self.product, self.stored = builder, product, stored
+        self.builder, self.product, self.stored, self.data = builder, product, stored, data
         self.kind = builder.types[product.node.inputs[0]].dtype
 
     def write(self) -> None:
@@ -114,7 +118,8 @@ class _Writer:
             tables.append(self.numbers("zeros", np.zeros_like(stored.scales)))
         elif stored.zeros is not None:
             tables.append(self.numbers("zeros", stored.zeros))
-        op = BlockMatMul(stored.bits, stored.group)
+        permitted = self.data if stored.offsets is None else ""  # offsets meet the data as they are
+        op = BlockMatMul(stored.bits, stored.group, permitted)
         steps: list[tuple[Operator, tuple[str, ...]]] = [(op, (data, *tables))]
         if stored.offsets is not None:
             steps.append((Sub(), (self._of_offsets(data, axis),)))

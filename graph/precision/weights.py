@@ -1,5 +1,5 @@
-"""tw.quantize_weights: the constant weights of products become levels of few bits, the data stay as
-they are.
+"""tw.quantize_weights: the constant weights of products become levels of few bits; the data stay
+as they are, or may be rounded to bytes.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from ..ops.block_matmul import WORD_BITS, BlockMatMul, packed_words
 from ..ops.matmul import Gemm, MatMul
 from ..ops.movement import Transpose
 from ..options import check_constants
+from ..passes.constant_folding import ConstantFolding
 from ..passes.dead_code import DeadCode
 from ..reference.reference import evaluate
 from ..types import Array, Floats, Shape, Splat
+from .awq import DataMoments, awq_factors, round_in_ranges
 from .block_rounding import RoundedBlocks, round_to_nearest
-from .gptq import Doubles, round_for_data
+from .channel_factors import readers_of, rescaled
+from .gptq import round_for_data
 
-METHODS = ("rtn", "gptq")
-LATER = ("awq",)
+METHODS = ("rtn", "gptq", "awq")
 BITS = (2, 4, 8)
+DATA_TYPES = ("float", "int8")
 
 
 class QuantizeError(ModelError):
@@ -90,6 +93,7 @@ def quantize_weights(
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     data: Iterable[Mapping[str, Array]] | None = None,
+    data_type: str = "float",
 ) -> QuantizedGraph:
     """Replace the constant weights of MatMul and Gemm by levels of few bits, of which each block of
     `group` steps of a sum has a scale and, where it is not symmetric, a zero. The result is a Graph
@@ -98,17 +102,25 @@ def quantize_weights(
     model, args, kwargs, shapes, constants: as tw.compile has them. bits: 2, 4 or 8; group: steps of
     a block, a number of whole words of 32 bits. method: "rtn" rounds to the nearest level, bit for
     bit as onnxruntime's quantiser of MatMulNBits; "gptq" (Frantar et al., 2023) lets the steps of a
-    sum make up for the rounding of those before them, on `data`: inputs of runs, each a dict of
-    arrays by name, on which NumPy runs the model as it was. only: names of nodes or of weights, of
-    which alone the weights are quantised. Weights of float32 and float16 are; data, sums and bias
-    keep their type. A Graph is refused constants, and shapes have no effect on one.
+    sum make up for the rounding of those before them; "awq" (Lin et al., 2023) gives the channels
+    of large data more of the levels, by factors that what makes the data is divided by, or a
+    product in front, and searches the ranges of blocks. data, for the last two: inputs of runs,
+    each a dict of arrays by name, on which NumPy runs the model as it was. only: names of nodes or
+    of weights, of which alone the weights are quantised. Weights of float32 and float16 are; data,
+    sums and bias keep their type. data_type: "int8" permits builds that are not strict to round the
+    data of these products to levels of 8 bits, `group` numbers with a scale, as accuracy level 4 of
+    MatMulNBits does (`graph/ops/rounded_blocks.py`); "float" does not. A Graph is refused
+    constants, and shapes have no effect on one.
     Raises: QuantizeError, ModelError.
     """
     _check(bits, group, method)
+    check_data_type("quantize_weights", data_type)
     _check_data(method, data)
     check_constants(constants)
     traced = traced_model(model, args, kwargs, shapes)
     graph = imported_graph(traced, shapes, constants)
+    if method == "awq":
+        graph = ConstantFolding()(graph)  # factors are those of constants
     found = list(weighted_products(graph))
     chosen = None if only is None else _chosen(found, only)
     taken = [
@@ -118,7 +130,11 @@ def quantize_weights(
         for product in found
     ]
     moments = {} if data is None else _moments(graph, taken, data)
-    writer = _Writer(graph, bits, group, symmetric, moments)
+    if method == "awq":
+        graph, taken, moments = _with_factors(graph, taken, moments, bits, group, symmetric)
+    by_key = _by_key(taken, moments)
+    op = BlockMatMul(bits, group, data_of(data_type))
+    writer = _Writer(graph, op, symmetric, method, by_key)
     for product in taken:
         writer.take(product)
     return writer.finish()
@@ -138,11 +154,24 @@ def _check(bits: int, group: int, method: str) -> None:
         )
     if method not in METHODS:
         listed = " or ".join(map(repr, METHODS))
-        known = "is not available in this version" if method in LATER else "has no meaning"
         raise QuantizeError(
-            f"quantize_weights: method={method!r} {known}; expected {listed}.",
+            f"quantize_weights: method={method!r} has no meaning; expected {listed}.",
             code="quantize-method",
         )
+
+
+def check_data_type(function: str, data_type: str) -> None:
+    """Refuse what is no type of data, in the name of a function. Raises: QuantizeError."""
+    if data_type not in DATA_TYPES:
+        raise QuantizeError(
+            f"{function}: data_type={data_type!r}; expected {' or '.join(map(repr, DATA_TYPES))}.",
+            code="quantize-data-type",
+        )
+
+
+def data_of(data_type: str) -> str:
+    """What a BlockMatMul permits for a type of data."""
+    return "" if data_type == "float" else data_type
 
 
 def _check_data(method: str, data: object) -> None:
@@ -158,7 +187,7 @@ def _check_data(method: str, data: object) -> None:
     problem = "takes no data" if method == "rtn" else "needs data"
     raise QuantizeError(
         f"quantize_weights: method={method!r} {problem}; expected data=None for 'rtn' and inputs "
-        "of runs for 'gptq'.",
+        "of runs for 'gptq' and 'awq'.",
         code="quantize-data",
         hints=("data=[{'x': array}, ...] has a dict for each run.",),
     )
@@ -255,13 +284,12 @@ def _chosen(found: Sequence[WeightedProduct], only: Collection[str]) -> set[str]
 
 def _moments(
     graph: Graph, products: Sequence[WeightedProduct], data: Iterable[Mapping[str, Array]]
-) -> dict[tuple[str, bool], Doubles]:
-    """The sum of x x^T over all rows x that products with the same weights multiply. Raises:
-    QuantizeError where there are no data; ModelError for inputs that are not the model's.
+) -> dict[str, DataMoments]:
+    """Those of the values that products multiply, by name. Raises: QuantizeError where there are no
+    data; ModelError for inputs that are not the model's.
     """
-    read = [(p.key, p.node.inputs[0]) for p in products if not p.reason]
-    values = tuple(dict.fromkeys(value for _, value in read))
-    of_value: dict[str, Doubles] = {}
+    values = tuple(dict.fromkeys(p.node.inputs[0] for p in products if not p.reason))
+    found: dict[str, DataMoments] = {}
     for item in data:
         for value, array in evaluate(graph, item, dtype="float32", values=values).items():
             if not np.isfinite(cast(Floats, array)).all():
@@ -271,15 +299,57 @@ def _moments(
                     code="quantize-finite",
                 )
             rows = array.reshape(-1, array.shape[-1]).astype(np.float64)
-            of_value[value] = of_value.get(value, np.float64(0)) + rows.T @ rows
-    if values and not of_value:
+            own = DataMoments(rows.T @ rows, np.abs(rows).sum(axis=0))
+            found[value] = found[value] + own if value in found else own
+    if values and not found:
         raise QuantizeError(
             "quantize_weights: data has no runs; expected at least one.", code="quantize-no-data"
         )
-    found: dict[tuple[str, bool], Doubles] = {}
-    for key, value in read:
-        found[key] = of_value[value] + found.get(key, np.float64(0))
     return found
+
+
+def _by_key(
+    products: Sequence[WeightedProduct], moments: Mapping[str, DataMoments]
+) -> dict[tuple[str, bool], DataMoments]:
+    """Those of all rows that products with the same weights multiply."""
+    found: dict[tuple[str, bool], DataMoments] = {}
+    for product in products:
+        if not product.reason and product.node.inputs[0] in moments:
+            own, key = moments[product.node.inputs[0]], product.key
+            found[key] = found[key] + own if key in found else own
+    return found
+
+
+def _with_factors(
+    graph: Graph,
+    products: Sequence[WeightedProduct],
+    moments: Mapping[str, DataMoments],
+    bits: int,
+    group: int,
+    symmetric: bool,
+) -> tuple[Graph, list[WeightedProduct], dict[str, DataMoments]]:
+    """The graph, its products and the moments of their data with the factors of AWQ. Weights that
+    meet several values have none.
+    """
+    met: dict[str, set[str]] = {}
+    for product in products:
+        met.setdefault(product.value, set()).add(product.node.inputs[0])
+    shared = {value for several in met.values() if len(several) > 1 for value in several}
+    own = {value: one for value, one in moments.items() if value not in shared}
+    weights = {p.node.outputs[0]: cast(Floats, p.matrix) for p in products if not p.reason}
+    factors = awq_factors(graph, weights, own, bits, group, symmetric=symmetric)
+    after = rescaled(graph, factors)
+    kept = {product.node.outputs[0]: product for product in products}
+    found, divided = [], dict[str, DataMoments]()
+    for product in weighted_products(after):
+        before = kept[product.node.outputs[0]]
+        found.append(replace(product, reason=before.reason))
+        value, read = product.node.inputs[0], before.node.inputs[0]
+        if read in factors and (value != read or not readers_of(graph, read)[1]):
+            divided[value] = moments[read].divided(factors[read].astype(np.float64))
+        elif read in moments:
+            divided[value] = moments[read]
+    return after, found, divided
 
 
 class _Writer:
@@ -288,13 +358,14 @@ class _Writer:
     def __init__(
         self,
         graph: Graph,
-        bits: int,
-        group: int,
+        op: BlockMatMul,
         symmetric: bool,
-        moments: Mapping[tuple[str, bool], Doubles],
+        method: str,
+        moments: Mapping[tuple[str, bool], DataMoments],
     ) -> None:
         """moments: of the data of products, by their keys; of none where they do not count."""
-        self.graph, self.bits, self.group, self.symmetric = graph, bits, group, symmetric
+        self.method = method
+        self.graph, self.op, self.symmetric = graph, op, symmetric
         self.moments = moments
         self.builder = GraphBuilder.like(graph)
         self.taken: dict[str, WeightedProduct] = {}
@@ -312,7 +383,7 @@ class _Writer:
             return
         self.taken[node.outputs[0]] = product
         _, error, size = self._table(product)
-        self.reports.append(WeightReport(title, value, shape, self.bits, error, size))
+        self.reports.append(WeightReport(title, value, shape, self.op.bits, error, size))
 
     def finish(self) -> QuantizedGraph:
         """The graph, without the weights that nobody reads any more."""
@@ -330,10 +401,9 @@ class _Writer:
     def _write(self, product: WeightedProduct) -> None:
         node, builder = product.node, self.builder
         tables, _, _ = self._table(product)
-        op = BlockMatMul(self.bits, self.group)
         last = node.outputs[0]
         value = builder.fresh(f"{last}.product") if product.rest else last
-        builder.add(op, node.inputs[0], *tables, output=value, name=node.name)
+        builder.add(self.op, node.inputs[0], *tables, output=value, name=node.name)
         if product.rest:
             builder.add(Add(), value, *product.rest, output=last, name=node.name)
 
@@ -345,7 +415,7 @@ class _Writer:
         if key not in self.tables:
             weights = cast(Floats, product.matrix)
             rounded = self._rounded(weights, key)
-            arrays = [packed_words(rounded.levels, self.bits), rounded.scales]
+            arrays = [packed_words(rounded.levels, self.op.bits), rounded.scales]
             arrays += [] if self.symmetric else [rounded.zeros]
             kinds = ("levels", "scales", "zeros")
             names = tuple(
@@ -357,10 +427,11 @@ class _Writer:
         return self.tables[key]
 
     def _rounded(self, weights: Floats, key: tuple[str, bool]) -> RoundedBlocks:
-        asked = (self.bits, self.group)
+        asked = (self.op.bits, self.op.group)
         if key not in self.moments:
             return round_to_nearest(weights, *asked, symmetric=self.symmetric)
-        return round_for_data(weights, self.moments[key], *asked, symmetric=self.symmetric)
+        take = round_for_data if self.method == "gptq" else round_in_ranges
+        return take(weights, self.moments[key].second, *asked, symmetric=self.symmetric)
 
 
 def _error(weights: Floats, rounded: RoundedBlocks) -> float:

@@ -20,6 +20,7 @@ from .gpu.rows import GridRowsRule
 from .gpu.warps import GridWarpsRule
 from .gpu.windows import GridWindowsRule
 from .plain import PlainRule
+from .products.block_dots import BlockDotsRule
 from .products.block_panels import BlockPanelsRule
 from .products.block_rows import BlockRowsRule
 from .products.contraction import ContractionRule
@@ -35,6 +36,7 @@ RULES: tuple[Rule, ...] = (
     ElementwiseRule(),
     WinogradRule(),
     AttentionRule(),
+    BlockDotsRule(),
     BlockRowsRule(),
     BlockPanelsRule(),
     DotsRule(),

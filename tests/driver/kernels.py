@@ -9,6 +9,7 @@ from tilewright.graph.kernels.winograd import Winograd
 from tilewright.graph.ops.attention import Attention, Heads
 from tilewright.graph.ops.block_matmul import BlockMatMul
 from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.rounded_blocks import RoundedBlockMatMul
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 
@@ -97,6 +98,34 @@ def block_matmul(op: BlockMatMul, rows: int, steps: int, columns: int, zeros: st
     (product,) = op.express(*tensors, name="blocks")
     y = te.compute((rows, columns), lambda i, j: product[i, j] + bias[j], name="Y")
     return te.func(*tensors, bias, y, name="blocks")
+
+
+def block_dots() -> PrimFunc:
+    """Three rows of bytes times weights of 4 bits in blocks of 16."""
+    return rounded_block_matmul(RoundedBlockMatMul(4, 16), 3, 3, 37, "int8", zeros=True)
+
+
+def rounded_block_matmul(
+    op: RoundedBlockMatMul, rows: int, blocks: int, columns: int, kind: str, *, zeros: bool
+) -> PrimFunc:
+    """A RoundedBlockMatMul of a matrix of levels of a type, and a bias."""
+    steps = blocks * op.group
+    given = {
+        "X": ((rows, steps), kind),
+        "XS": ((rows, blocks), "float32"),
+        "XT": ((rows, blocks), "float32"),
+        "W": ((steps // op.in_word, columns), "int32"),
+        "S": ((blocks, columns), "float32"),
+        **({"Z": ((blocks, columns), "float32")} if zeros else {}),
+    }
+    tensors = [
+        te.placeholder(shape, kind, name=name, constant=not name.startswith("X"))
+        for name, (shape, kind) in given.items()
+    ]
+    bias = te.placeholder((columns,), "float32", name="bias", constant=True)
+    (product,) = op.express(*tensors, name="dots")
+    y = te.compute((rows, columns), lambda i, j: product[i, j] + bias[j], name="Y")
+    return te.func(*tensors, bias, y, name="block_dots")
 
 
 def depthwise() -> PrimFunc:
@@ -215,6 +244,7 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         dots,
         blocks,
         block_panels,
+        block_dots,
         depthwise,
         depthwise_padded,
         winograd,

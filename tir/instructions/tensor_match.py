@@ -8,25 +8,31 @@ from dataclasses import dataclass
 from ..analysis.linear import Ranges, linear
 from ..analysis.simplify import simplify
 from ..buffer import Buffer, Load
-from ..expr import Add, Call, Const, Expr, Mul, Var, add, index, mul
+from ..dtype import INT32, DType
+from ..expr import Add, Call, Cast, Const, Expr, Mul, Var, add, index, mul
 from ..func import PrimFunc
 from ..lowered import Fma
+from ..node import Node
+from ..number import integer_range
 from ..stmt import Block, For, If, Role, Stmt, Store
 from ..target.target import Target
 from ..text.printer import print_expr
-from ..visit import free_vars, stores, substitute
+from ..visit import free_vars, stores, substitute, transform
 from .tensor_intrinsics import TensorIntrinsic
+from .word_bits import WORD_BITS, WordBits, word_bits
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
     """A load of the nest that is an operand of the intrinsic.
 
-    lanes_differ: each lane reads elements of its own; otherwise all read the same ones.
+    lanes_differ: each lane reads elements of its own; otherwise all read the same ones. bits: where
+    elements are no loads, but numbers of few bits in a word; `load` stands for them.
     """
 
     load: Load
     lanes_differ: bool
+    bits: WordBits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +148,12 @@ class _Matcher:
         self.lanes = lanes
         self.points = points
         self.ranges = ranges
+        self._bits: dict[Buffer, WordBits] = {}  # by what stands for them
 
     def match(self, store: Store) -> Match | Mismatch:
-        found = match_update(self.intrinsic.define(self.lanes.extent), store)
+        plain = transform(store, self._without_bits)
+        assert isinstance(plain, Store)
+        found = match_update(self.intrinsic.define(self.lanes.extent), plain)
         if isinstance(found, Mismatch):
             return found
         own = Load(store.buffer, store.indices)
@@ -156,6 +165,13 @@ class _Matcher:
     def _operands(self, loads: Sequence[Load], store: Store) -> Match | Mismatch:
         operands: list[Operand] = []
         for load in loads:
+            bits = self._bits.get(load.buffer)
+            if bits is not None:
+                steps = self._steps(bits.word)
+                if steps != (1, 0):
+                    return self._strides(bits.word, steps, "1 and 0")
+                operands.append(Operand(load, True, bits))
+                continue
             if load.buffer.scope == "register":
                 return Mismatch(
                     f"'{load.buffer.name}' is kept in registers",
@@ -168,6 +184,23 @@ class _Matcher:
                 return self._strides(load, steps, allowed)
             operands.append(Operand(load, steps[0] != 0))
         return Match(self.lanes, self.points, store, tuple(operands))
+
+    def _without_bits(self, node: Node) -> Node:
+        """A number of few bits as the element of an operand, of the first type that holds it, that
+        stands for it.
+        """
+        points = self.intrinsic.points
+        if not isinstance(node, Expr) or self.intrinsic.carried != INT32:
+            return node
+        found = word_bits(node, self.points.var, WORD_BITS // points)
+        kinds = [b.type for b in self.intrinsic.define(self.lanes.extent).inputs]
+        kind = next((k for k in kinds if found and k.is_integer and _holds(k, found.mask)), None)
+        if found is None or kind is None:
+            return node
+        known = next((buffer for buffer, bits in self._bits.items() if bits == found), None)
+        standing = known or Buffer(found.word.buffer.name, kind, (self.lanes.extent, points))
+        self._bits[standing] = found
+        return Cast(Load(standing, (self.lanes.var, self.points.var)), node.dtype)
 
     def _strides(self, load: Load, steps: tuple[int | None, int | None], allowed: str) -> Mismatch:
         lane, point = ("no fixed number of" if step is None else str(step) for step in steps)
@@ -243,6 +276,10 @@ def _orders(expr: Expr) -> Iterator[tuple[Expr, ...]]:
     yield operands
     if isinstance(expr, Add | Mul):
         yield operands[::-1]
+
+
+def _holds(kind: DType, number: int) -> bool:
+    return number <= integer_range(kind)[1]
 
 
 def _step(terms: tuple[tuple[Expr, int], ...], var: Var) -> int | None:

@@ -14,6 +14,7 @@ from ....tir.instructions.instructions import INSTRUCTIONS
 from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ....tir.instructions.tensor_match import Match, Operand, match_intrinsic
 from ....tir.instructions.warp_products import WarpProduct
+from ....tir.instructions.word_bits import WordBits
 from ....tir.lowered import Broadcast, Reinterpret
 from ....tir.stmt import For, ForKind, If, Stmt, Store
 from ....tir.target.target import Target
@@ -31,7 +32,8 @@ class Tensorize:
                                      broadcast(reinterpret(A[ramp(0, 1, 4)], "int32"), 16),
                                      reinterpret(B[ramp(0, 1, 64)], "int32x16"))
 
-    A product of a warp becomes a WarpSum (warp_sums.py).
+    An operand of numbers of few bits in words becomes a shift and a conjunction of these
+    (tir/instructions/word_bits.py). A product of a warp becomes a WarpSum (warp_sums.py).
 
     A condition on the lanes becomes a mask of what is stored. One on the points takes zeros for
     those that are off, so that nothing is added; memory that is off is not read.
@@ -134,6 +136,8 @@ def _operand(
     """The bits of an operand, as many elements as neighbours as the lanes, or all of them, read."""
     assert intrinsic.carried is not None
     points, lanes = intrinsic.points, found.lanes.extent
+    if operand.bits is not None:
+        return _numbers(found, operand.bits, conditions, ranges)
     count = points * lanes if operand.lanes_differ else points
     element = Var(operand.load.buffer.name)
     number: dict[Var, Expr] = {
@@ -147,3 +151,15 @@ def _operand(
     if operand.lanes_differ:
         return Reinterpret(vector, intrinsic.carried.with_lanes(lanes))
     return Broadcast(Reinterpret(vector, intrinsic.carried), lanes)
+
+
+def _numbers(found: Match, bits: WordBits, conditions: Sequence[Expr], ranges: Ranges) -> Expr:
+    """The numbers that words have, a word for each lane. Of points that are off they count nothing:
+    the other operand is 0 there.
+    """
+    lane = Var(found.lanes.var.name)
+    own = [c for c in conditions if found.points.var not in free_vars(c)]
+    here: dict[Var, Expr] = {found.lanes.var: lane}
+    on = substitute(all_of(*own), here) if own else None
+    body = VectorBody(lane, found.lanes.extent, ranges)
+    return body.vector(substitute(bits.together, here), on)

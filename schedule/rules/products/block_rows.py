@@ -74,24 +74,27 @@ def scaled_sums(func: PrimFunc) -> ScaledSums | None:
         return None
     inner, outer = found
     scaled, summed = factors_of(outer), factors_of(inner)
-    if scaled is None or summed is None or not _is_added_up(func, inner, outer):
+    if scaled is None or summed is None or not is_added_up(func, inner, outer):
         return None
-    sums, column = target_of(inner), _spatial(inner)[-1].var
+    if any(it.dim is not None for it in (*spatial_axes(inner), *spatial_axes(outer))):
+        return None
+    sums, column = target_of(inner), spatial_axes(inner)[-1].var
     scale = _other(scaled, lambda e: isinstance(e, Load) and e.buffer is sums)
     number = _other(summed, lambda e: column not in free_vars(e))
     if scale is None or number is None:
         return None
     fixed = [(outer, load) for load in loads(scale)] + [(inner, load) for load in loads(number)]
     constants = fixed_tensors(func)
-    rows = {it.var for it in (*_spatial(inner)[:-2], *_spatial(outer)[:-1])}
+    rows = {it.var for it in (*spatial_axes(inner)[:-2], *spatial_axes(outer)[:-1])}
     for block, load in fixed:
-        of_columns = _is_of_columns(load, _spatial(block)[-1].var, rows)
+        of_columns = _is_of_columns(load, spatial_axes(block)[-1].var, rows)
         if not of_columns or load.buffer not in constants:
             return None
     return ScaledSums(outer, inner, tuple(fixed))
 
 
-def _spatial(block: Block) -> tuple[IterVar, ...]:
+def spatial_axes(block: Block) -> tuple[IterVar, ...]:
+    """The axes of what a block computes."""
     return tuple(it for it in block.iters if it.kind is IterKind.SPATIAL)
 
 
@@ -100,21 +103,20 @@ def _other(factors: tuple[Expr, Expr], is_one: Callable[[Expr], bool]) -> Expr |
     return next((b for a, b in (factors, factors[::-1]) if is_one(a)), None)
 
 
-def _is_added_up(func: PrimFunc, inner: Block, outer: Block) -> bool:
+def is_added_up(func: PrimFunc, inner: Block, outer: Block) -> bool:
     """Whether the outer sum alone reads the inner ones, along their last axis but one, and has
-    their other axes, none of which a call decides.
+    their other axes.
     """
-    sums, own, above = target_of(inner), _spatial(inner), _spatial(outer)
+    sums, own, above = target_of(inner), spatial_axes(inner), spatial_axes(outer)
     if sums not in func.allocations or tuple(readers(func, sums)) != (outer,):
         return False
     plain = is_plain_store(inner, list(own)) and is_plain_store(outer, list(above))
-    closed = all(it.dim is None for it in (*own, *above))
     alike = [it.extent for it in (*own[:-2], *own[-1:])] == [it.extent for it in above]
     reduced = [it.var for it in outer.iters if it.kind is IterKind.REDUCE]
     *rows, column = (it.var for it in above)
     read = [load.indices for load in loads(outer.body) if load.buffer is sums]
     along = len(reduced) == 1 and read == [(*rows, *reduced, column)]
-    return plain and closed and alike and along
+    return plain and alike and along
 
 
 def _is_of_columns(load: Load, column: Var, rows: AbstractSet[Var]) -> bool:
@@ -154,7 +156,7 @@ class BlockRowsRule(Rule):
         loops = tile_loops(sch, outer, tile, width, lanes, [block])
         ordered = finish_tile(sch, name, loops, [loops.panel, *loops.rows], loops.reduced, target)
         steps = _sum_blocks(sch, sums, loops.reduced[0], len(found.spatial), lanes)
-        _fetch(sch, packed, loops.reduced[0], steps)
+        fetch_ahead(sch, packed, loops.reduced[0], steps)
         share_tiles(sch, sch.func.block(name), ordered, target)
 
 
@@ -196,7 +198,9 @@ def _sum_blocks(
     return steps[:-1]
 
 
-def _fetch(sch: Schedule, packed: Sequence[str], block: LoopRef, steps: Sequence[LoopRef]) -> None:
+def fetch_ahead(
+    sch: Schedule, packed: Sequence[str], block: LoopRef, steps: Sequence[LoopRef]
+) -> None:
     """Ask for what later blocks read: the processor follows a stream a few lines ahead, which is
     less than memory takes.
     """

@@ -50,6 +50,7 @@ from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.resampling import Resample
 from tilewright.graph.ops.resize import SAME, Places, Resize, Stretch
 from tilewright.graph.ops.rotation import Rotation
+from tilewright.graph.ops.rounded_blocks import RoundBlocks, RoundedBlockMatMul
 from tilewright.graph.ops.sampling import SampleAt
 from tilewright.graph.ops.scattering import (
     CacheUpdate,
@@ -129,6 +130,17 @@ BLOCKS: tuple[tuple[int, tuple[Array, ...]], ...] = (
     (2, (_words(2), numbers(2, 5))),
     (4, (_words(4), numbers(2, 5), numbers(2, 5, dtype="uint8"))),
     (8, (_words(8), numbers(2, 5), numbers(2, 5))),
+)
+ROUNDED: tuple[tuple[int, tuple[Array, ...]], ...] = tuple(
+    (
+        bits,
+        (
+            numbers(2, 32, dtype=kind),
+            *(numbers(2, 2), numbers(2, 2), words, scales),
+            *(zero.astype("float32") for zero in zeros),
+        ),
+    )
+    for (bits, (words, scales, *zeros)), kind in zip(BLOCKS, ("int8", "int16", "int8"), strict=True)
 )
 PLACES = np.array([[[[0, 2], [9, 14]]]])
 
@@ -213,6 +225,8 @@ def _others() -> tuple[Sample, ...]:
         (Gemm(0.5, 2.0, False, True), (rows, numbers(7, 5), numbers(7))),
         (MatMul(), (x, numbers(4, 3))),
         *((BlockMatMul(bits, 16), (numbers(2, 19), *blocks)) for bits, blocks in BLOCKS),
+        (RoundBlocks(8), (numbers(2, 19),)),
+        *((RoundedBlockMatMul(bits, 16), given) for bits, given in ROUNDED),
         (IntegerMatMul(), (numbers(2, 3, dtype="uint8"), numbers(3, 4, dtype="int8"))),
         (HalfMatMul(), (numbers(2, 3), numbers(3, 4).astype("float16"))),
         (HalfConv(), (image, numbers(3, 4, 3, 3).astype("float16"))),

@@ -8,13 +8,14 @@ import pytest
 
 from tilewright.graph.ops.base import OperatorRole
 from tilewright.graph.ops.bits import BitCast
+from tilewright.graph.ops.rounded_blocks import RoundBlocks, RoundedBlockMatMul
 from tilewright.graph.ops.trees import Forest
 from tilewright.graph.reference.reference import apply
 from tilewright.graph.types import Array
 
 from .operators import Sample, samples
 
-OF_ITS_OWN_TYPES = (BitCast, Forest)  # which take no bfloat16
+OF_ITS_OWN_TYPES = (BitCast, Forest, RoundBlocks, RoundedBlockMatMul)  # which take no bfloat16
 BRAIN = np.dtype(ml_dtypes.bfloat16)
 
 

@@ -42,6 +42,8 @@ REFUSED = {
     "op-broadcast",
     "overlap-types",
     "reshape-count",
+    "round-blocks-shape",
+    "rounded-blocks-shape",
     "scatter-nd-shape",
     "roi-align-shape",
     "rotation-fit",

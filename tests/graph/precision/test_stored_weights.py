@@ -11,8 +11,10 @@ import tilewright as tw
 from tilewright.graph.block_weights import BlockWeights, packed_levels
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ops.block_matmul import BlockMatMul
 from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.precision.stored_weights import StoredWeightsError, with_weights
+from tilewright.graph.precision.weights import QuantizeError
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import TensorType, owned
 
@@ -84,6 +86,19 @@ def refused(weights: dict[str, BlockWeights]) -> str:
     with pytest.raises(StoredWeightsError) as caught:
         with_weights(network(), weights)
     return str(caught.value)
+
+
+def test_data_may_be_rounded_where_the_caller_says_so() -> None:
+    for name, data in (("plain", "int8"), ("an order", "int8"), ("offsets", "")):
+        made = with_weights(network(), {"w": KINDS[name]()}, data_type="int8")
+        found = [node.op.data for node in made.nodes if isinstance(node.op, BlockMatMul)]
+        assert found == [data]
+    with pytest.raises(QuantizeError) as caught:
+        with_weights(network(), {"w": stored()}, data_type="uint8")
+    assert str(caught.value) == (
+        "QuantizeError: with_weights: data_type='uint8'; expected 'float' or 'int8'. "
+        "[quantize-data-type]"
+    )
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -224,25 +224,24 @@ def test_only_what_is_named_is_quantised(name: str) -> None:
             "of 8. [quantize-group]",
         ),
         (
-            {"method": "awq"},
-            "quantize_weights: method='awq' is not available in this version; expected 'rtn' or "
-            "'gptq'. [quantize-method]",
+            {"data_type": "int4"},
+            "quantize_weights: data_type='int4'; expected 'float' or 'int8'. [quantize-data-type]",
         ),
         (
             {"method": "best"},
-            "quantize_weights: method='best' has no meaning; expected 'rtn' or 'gptq'. "
-            "[quantize-method]",
+            "quantize_weights: method='best' has no meaning; expected 'rtn' or 'gptq' or "
+            "'awq'. [quantize-method]",
         ),
         (
             {"method": "gptq"},
             "quantize_weights: method='gptq' needs data; expected data=None for 'rtn' and inputs "
-            "of runs for 'gptq'. [quantize-data]\n"
+            "of runs for 'gptq' and 'awq'. [quantize-data]\n"
             "  Hint: data=[{'x': array}, ...] has a dict for each run.",
         ),
         (
             {"data": []},
             "quantize_weights: method='rtn' takes no data; expected data=None for 'rtn' and inputs "
-            "of runs for 'gptq'. [quantize-data]\n"
+            "of runs for 'gptq' and 'awq'. [quantize-data]\n"
             "  Hint: data=[{'x': array}, ...] has a dict for each run.",
         ),
         (

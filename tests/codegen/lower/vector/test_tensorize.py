@@ -133,6 +133,39 @@ def test_lowered_code_has_the_values_of_the_loops(lanes: int, name: str, target:
     np.testing.assert_array_equal(result, expected)
 
 
+WORDS = """
+def dot(A: int8[24], W: int32[3, 16], C: output(int32[16])):
+    for l in vectorized(16):
+        C[l] = int32(7)
+    for k in range(3):
+        for h in range(2):
+            for l in tensorized(16, intrinsic="vpdpbusd"):
+                for q in range(4):
+                    {guard}C[l] = C[l] + cast(A[k * 8 + h * 4 + q], "int32") * ((W[k, l] >> cast(q * 8 + h * 4, "int32")) & int32(15))
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("guard", "operand"),
+    [
+        ("", "W[k, ramp(0, 1, 16)]"),
+        ("if l < 11: ", "masked(W[k, ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(11, 16)) >>"),
+    ],
+)
+def test_numbers_of_few_bits_are_taken_out_of_words(guard: str, operand: str) -> None:
+    func = parse(WORDS.format(guard=guard))
+    text = print_stmt(Tensorize(VNNI)(func).body)
+    assert 'broadcast(reinterpret(A[ramp(k * 8 + h * 4, 1, 4)], "int32"), 16)' in text
+    assert ' >> broadcast(cast(h * 4, "int32"), 16) & broadcast(int32(252645135), 16)' in text
+    rng = np.random.default_rng(0)
+    data, words = (integers(rng, buffer) for buffer in func.inputs)
+    words[:, 11:] = 0 if guard else words[:, 11:]
+    (expected,) = interpret(parse(WORDS.format(guard="")), data, words)
+    (found,) = interpret(lower(func, VNNI), data, words, checked=True)
+    np.testing.assert_array_equal(found, expected)
+    assert operand in text
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.needs_cc
 @each_of_each

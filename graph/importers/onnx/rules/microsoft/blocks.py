@@ -23,11 +23,14 @@ from ..rule import ImportRule, Result
 from .spelling import number_like
 
 _BITS = (2, 4, 8)  # of an element
+_OF_BYTES = 4  # the accuracy level at which data may be rounded to bytes
 _MOST = 1 << 31  # elements of a constant, whose own limit is that of the model
 
 
 def _matmul(node: NodeReader) -> Result:
-    """A @ W + bias, where column n of W are the blocks of B[n]."""
+    """A @ W + bias, where column n of W are the blocks of B[n]; at accuracy level 4 data may be
+    rounded, in blocks, where these are whole words.
+    """
     if node.has(4):
         raise NotSupported("it has the input g_idx")
     if node.integer("weight_prepacked", 0):
@@ -45,7 +48,7 @@ def _matmul(node: NodeReader) -> Result:
     words = np.ascontiguousarray(packed.view("<i4").T)
     tables = (words, scales, *zeros)
     product = (node.value(0), *(node.table("blocks", table) for table in tables))
-    op = BlockMatMul(bits, size)
+    op = BlockMatMul(bits, size, "int8" if node.integer("accuracy_level", 0) == _OF_BYTES else "")
     if not node.has(5):
         return op, product
     return arithmetic.Add(), (node.emit(op, *product), node.value(5))
