@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING
 from ...driver.backends.table import backend_of
 from ...runtime.engine.engine import Engine
 from ...runtime.log import log
+from ...runtime.model.precision_report import (
+    BYTES,
+    FLOATS,
+    LayerPrecision,
+    LayerTimes,
+    PrecisionReport,
+)
 from ...tir.errors import InternalError, known_names
 from ...tir.target.target import Target, covers
 from ..errors import ModelError
@@ -16,7 +23,7 @@ from ..ir.ir import Graph
 from ..passes.integer_products import IntegerProducts
 from ..passes.pipeline import optimise
 from ..types import Array
-from .accuracy import Accuracy, AccuracyError, Evaluation, SliceScore
+from .accuracy import Accuracy, AccuracyError, Evaluation
 from .channel_factors import ChannelDivision
 from .layers import KeptLayer, Layer, find_layers
 from .level_form import with_levels
@@ -32,7 +39,7 @@ Build = Callable[[Graph, bool, Others], Engine]  # is_final: checked as asked, e
 
 _ROUNDS = 3  # in turn, of which the best counts
 _RUNS = 7  # of each launch in a round
-_SLOWER = 1.05  # times the float kernels, so that noise decides nothing
+_SLOWER = 1.05  # times the float kernels: what takes longer stays float, noise decides nothing
 
 
 class BytesError(ModelError):
@@ -56,21 +63,10 @@ class ByteRequest:
 
 @dataclass(frozen=True, slots=True)
 class ByteEngine:
-    """The engine, and what is to be said of its precision, line by line."""
+    """The engine, and what its products compute with."""
 
     engine: Engine
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LayerTimes:
-    """Seconds of the kernels of a layer, with those that only make its levels."""
-
-    floats: float
-    bytes: float
-
-    def __str__(self) -> str:
-        return f"{self.bytes * 1e6:.1f} us, in floats {self.floats * 1e6:.1f} us"
+    precision: PrecisionReport
 
 
 def byte_engine(
@@ -83,7 +79,8 @@ def byte_engine(
     """Build it. build: makes an engine of a graph for the target.
 
     Without an accuracy all layers that can multiply bytes do. With one, those do that together keep
-    its budget, and whose kernels are not slower than those of floats, both timed here.
+    its budget, and whose kernels take at most 1.05 times as long as those of floats, both timed
+    here.
     Raises: BytesError for targets on which bytes are never faster, and for names that are no such
     product; ModelError for a calibration of another model; AccuracyError.
     """
@@ -162,8 +159,8 @@ class _ByteJob:
     def all_of(self, layers: tuple[Layer, ...]) -> ByteEngine:
         """The engine whose layers all multiply bytes."""
         engine = self._built(layers, self.request.others)
-        said = {layer.name: "bytes" for layer in layers}
-        return ByteEngine(engine, self._notes(layers, said))
+        found = [LayerPrecision(layer.name, BYTES) for layer in layers]
+        return ByteEngine(engine, PrecisionReport(self._in_order(found), (self._title(found),)))
 
     def searched(self, layers: tuple[Layer, ...], tell: Callable[[str], object]) -> ByteEngine:
         """The engine whose layers multiply bytes where the budget allows it and that pays."""
@@ -194,7 +191,7 @@ class _ByteJob:
                 slow = {
                     layer.name: times[layer.name]
                     for layer in chosen
-                    if times[layer.name].bytes > _SLOWER * times[layer.name].floats
+                    if times[layer.name].narrow > _SLOWER * times[layer.name].floats
                 }
                 if slow:
                     continue
@@ -202,39 +199,37 @@ class _ByteJob:
             if evaluation.is_within(found):
                 break
             if self.request.is_auto and others != "float32":
-                dropped = [f"precision: {others} of other products was given up for the budget"]
+                dropped = [f"{others} of other products was given up for the budget"]
                 others = "float32"
             elif chosen:
                 choice = search.with_less(choice)
             else:
                 break
-        remarks = [*dropped, *(f"precision: {note}" for note in choice.notes)]
-        remarks += _scores(accuracy, found)
+        layers_found = _found_layers(choice, chosen, times, slow)
+        remarks, none = [self._title(layers_found), *dropped, *choice.notes], list[str]()
         if not chosen:
-            why = f"accuracy: {_why_none(choice, accuracy)}: the engine computes in float32"
-            log.warning("compile: %s", why)
-            remarks.append(why)
-        said = _layer_notes(choice, chosen, times, slow)
-        return ByteEngine(engine, self._notes(chosen, said, remarks))
+            none = [f"{_why_none(choice, accuracy)}: the engine computes in float32"]
+            log.warning("compile: accuracy: %s", *none)
+        report = PrecisionReport(self._in_order(layers_found), tuple(remarks), found, tuple(none))
+        return ByteEngine(engine, report)
 
     def _built(self, layers: tuple[Layer, ...], others: Others) -> Engine:
         known = self.request.calibration
         graph = with_levels(self.prepared, layers, known.ranges, known.channel_means)
         return self.build(graph, True, others)
 
-    def _notes(
-        self, layers: tuple[Layer, ...], said: Mapping[str, str], remarks: Sequence[str] = ()
-    ) -> tuple[str, ...]:
-        """Lines of all, then of each product in the order of the model."""
-        all_said = {**said, **{one.name: f"float32: {one.why}" for one in self.kept}}
-        named = (node.name or node.outputs[0] for node in self.prepared.nodes)
-        lines = [f"precision: '{name}': {all_said[name]}" for name in named if name in all_said]
-        return (
-            f"precision: {len(layers)} of {len(all_said)} products multiply bytes; "
-            f"{self.request.calibration.title}",
-            *remarks,
-            *dict.fromkeys(lines),
-        )
+    def _title(self, found: Sequence[LayerPrecision]) -> str:
+        """How many layers multiply bytes, and by which ranges."""
+        count = sum(one.precision == BYTES for one in found)
+        of = len(found) + len(self.kept)
+        return f"{count} of {of} products multiply bytes; {self.request.calibration.title}"
+
+    def _in_order(self, found: Sequence[LayerPrecision]) -> tuple[LayerPrecision, ...]:
+        """These layers and those that cannot multiply bytes, in the order of the model."""
+        kept = [LayerPrecision(one.name, FLOATS, one.why) for one in self.kept]
+        by_name = {one.layer: one for one in (*found, *kept)}
+        named = dict.fromkeys(node.name or node.outputs[0] for node in self.prepared.nodes)
+        return tuple(by_name[name] for name in named if name in by_name)
 
     def _times(
         self, layers: Sequence[Layer], exact: Engine, engine: Engine, evaluation: Evaluation
@@ -270,36 +265,33 @@ def _seconds(
     return found
 
 
-def _layer_notes(
+def _found_layers(
     choice: LayerChoice,
     chosen: Sequence[Layer],
     times: Mapping[str, LayerTimes],
     slow: Mapping[str, LayerTimes],
-) -> dict[str, str]:
-    """What is said of each layer: its type, its error, its times, or why it stays float."""
-    said = {layer.name: f"bytes: {{}}; {times[layer.name]}" for layer in chosen}
-    for name, one in slow.items():
-        said[name] = f"float32: {{}}; as bytes it is not faster: {one}"
-    for group in choice.given_up:
-        for layer in group.layers:
-            said[layer.name] = (
-                "float32: {}; given up for the budget: alone it changes the outputs by "
-                f"{group.alone:.1e} of their power"
-            )
+) -> list[LayerPrecision]:
+    """What became of each layer: its type, its error, its times, or why it stays float."""
     errors = choice.errors
-    return {
-        name: text.format(f"error {errors[name]:.1e} of the power of its result")
-        for name, text in said.items()
+    found = {
+        name: LayerPrecision(name, BYTES, "", errors[name], times[name])
+        for name in (layer.name for layer in chosen)
     }
+    for name, one in slow.items():
+        why = "slower with bytes"
+        found[name] = LayerPrecision(name, FLOATS, why, errors[name], one)
+    for group in choice.given_up:
+        why = (
+            "given up for the budget: alone it changes the outputs by "
+            f"{group.alone:.1e} of their power"
+        )
+        for name in (layer.name for layer in group.layers):
+            found[name] = LayerPrecision(name, FLOATS, why, errors[name])
+    return list(found.values())
 
 
 def _why_none(choice: LayerChoice, accuracy: Accuracy) -> str:
     """Why no product multiplies bytes."""
     if choice.layers:
-        return "no product that keeps the budget is faster with bytes"
+        return "all products that keep the budget are slower with bytes"
     return f"no product may multiply bytes within a drop of {accuracy.max_drop:g}"
-
-
-def _scores(accuracy: Accuracy, found: Sequence[SliceScore]) -> list[str]:
-    metric = accuracy.metric if isinstance(accuracy.metric, str) else "score"
-    return [f"accuracy: {metric} of {one}" for one in found]

@@ -239,7 +239,12 @@ def test_an_accuracy_is_measured_on_what_was_held_out(
     done = tilewright("compile", classifier, *asked, *budget, "-o", "c.twe", "--json")
     found = json.loads(done.out)["precision"]
     assert (done.code, len(found["layers"])) == (0, 2)
-    assert re.fullmatch(r"top1 of all: [\d.]+, in floats 1; 48 samples", found["accuracy"][0])
+    whole, unsure = found["scores"]
+    narrow = whole.pop("narrow")
+    assert list(whole.values()) == ["top1", "all", 48, 1.0, 0.5]
+    assert 0.5 <= narrow <= 1
+    assert (unsure["name"], unsure["most_drop"]) == ("low confidence", None)
+    assert found["layers"][0]["times"]["floats"] > 0
 
 
 @pytest.mark.needs_cc

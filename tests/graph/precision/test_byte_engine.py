@@ -62,8 +62,11 @@ def known() -> tw.Calibration:
 
 
 def told(engine: tw.Engine, what: str = "precision") -> list[str]:
-    notes = engine.parts.report.notes
-    return [note.removeprefix(f"{what}: ") for note in notes if note.startswith(f"{what}: ")]
+    """The remarks and layers, or what is known of the accuracy, as text."""
+    report = engine.explain().precision
+    if what == "accuracy":
+        return [*map(str, report.scores), *report.accuracy]
+    return [*report.remarks, *map(str, report.layers)]
 
 
 def of_levels(model: onnx.ModelProto, known: tw.Calibration) -> Graph:
@@ -102,11 +105,11 @@ def test_the_digits_as_bytes(tmp_path: Path) -> None:
     assert lines[0] == f"6 of 10 products multiply bytes; {calibration.title}"
     kinds = [type(node.op) for node in optimise(graph)[0].nodes]
     assert kinds.count(IntegerConv) + kinds.count(IntegerMatMul) == 6
-    assert "'conv2': bytes" in lines
-    assert "'conv3': float32: its channels are in 24 groups" in lines
+    assert "conv2: bytes" in lines
+    assert "conv3: float32: its channels are in 24 groups" in lines
     again = tw.load(engine.save(tmp_path / "digits.twe"))
     assert np.array_equal(again.run(x)["y"], found)
-    assert told(again) == lines
+    assert again.explain().precision == engine.explain().precision
 
     twin = uneven_twin(model)
     first = Images(unseen.x[:700], unseen.labels[:700])
@@ -133,12 +136,22 @@ def test_a_budget_is_kept_and_each_layer_says_what_became_of_it(known: tw.Calibr
     errors = [error(engine(x), evaluate(uneven(), {"x": x})["y"]) for x in ITEMS]
     assert np.mean(errors) <= 0.002
     assert told(engine, "accuracy")[0].startswith("error of all: ")
-    lines = {line.partition(":")[0]: line for line in told(engine)[1:]}
-    assert "; given up for the budget: alone it changes the outputs" in lines["'second'"]
-    assert [name for name in lines if name in ("'first'", "'second'", "'y'")] == list(lines)
-    assert all(": error " in line for line in lines.values())
-    for name in ("'first'", "'y'"):
-        assert ": bytes: error " in lines[name] or "as bytes it is not faster" in lines[name]
+    report = engine.explain().precision
+    first, second, third = report.layers
+    assert [one.layer for one in report.layers] == ["first", "second", "y"]
+    assert (second.precision, second.times) == ("float32", None)
+    assert second.reason.startswith("given up for the budget: alone it changes the outputs by ")
+    assert all(one.error is not None and one.error > 0 for one in report.layers)
+    for one in (first, third):
+        assert one.times is not None
+        assert not one.times.is_estimate
+        is_slow = one.times.narrow > 1.05 * one.times.floats
+        assert (one.precision, one.reason) == (
+            ("float32", "slower with bytes") if is_slow else ("bytes", "")
+        )
+    (score,) = report.scores
+    assert (score.metric, score.name, score.count, score.most_drop) == ("error", "all", 4, 0.002)
+    assert score.drop == pytest.approx(np.mean(errors), rel=1e-3)
 
 
 @multiplies_bytes
@@ -189,7 +202,8 @@ def test_products_that_multiply_no_bytes_may_have_operands_of_16_bits(
         cache=False,
     )
     lines = told(engine)
-    assert "'y': bytes" in lines
+    assert "y: bytes" in lines
+    assert not any(line.startswith("first: float32") for line in lines)
     assert any("weights in float16" in line for line in lines)
     exact = evaluate(uneven(), {"x": ITEMS[0]})["y"]
     assert error(engine(ITEMS[0]), exact) < 1e-3
@@ -233,7 +247,7 @@ def test_layers_are_chosen_by_name(known: tw.Calibration) -> None:
 
     lines = told(compiled({"y": "int8"}))
     assert lines[0].startswith("1 of 3 products multiply bytes")
-    assert "'first': float32: not asked for" in lines
+    assert "first: float32: not asked for" in lines
     with pytest.raises(TilewrightError) as caught:
         compiled({"third": "int8"})
     assert str(caught.value) == (
