@@ -25,7 +25,7 @@ from ..runtime.model.precision_report import PrecisionReport
 from ..runtime.model.verification import Report, compare_outputs
 from ..schedule.source import ReasonedSource, ScheduleSource, as_source, schedule_from
 from ..tir.program.program import Program
-from ..tir.target.target import Target, covers
+from ..tir.target.target import Target
 from .assumed_sizes import telling_assumed
 from .errors import ModelError
 from .given_model import imported_graph
@@ -34,8 +34,8 @@ from .options import BuildOptions
 from .plan.explain import explain
 from .plan.plan import Planned, apart, closer, divisible, plan_model, rounding_more
 from .plan.reference_program import reference_model
-from .precision.byte_engine import ByteRequest, byte_engine
-from .precision.halves import PAIRS
+from .precision.byte_engine import byte_engine
+from .precision.byte_model import ByteRequest
 from .reference.compare import relative_rms
 from .reference.oracle import ModelOracle, model_oracle
 from .reference.reference import evaluate
@@ -90,29 +90,13 @@ def _with_bytes(
         with telling_assumed(imported.dims):
             return _compiled(graph, target, how, Clock(), tell if is_final else _silent)
 
-    others, names = _without_bytes(options.precision, target)
-    is_auto = options.precision == "auto"
-    request = ByteRequest(
-        *(options.calibration, options.accuracy, names, others, is_auto),
+    request = ByteRequest.of(
+        *(options.precision, options.calibration, target, options.accuracy),
         is_checked=options.verify in _CHECKING_REWRITES,
     )
     made = byte_engine(imported, target, request, build, tell)
     halves = made.engine.parts.report.precision
     return _changed(made.engine, precision=made.precision.with_others(halves))
-
-
-def _without_bytes(
-    precision: str | Mapping[str, str], target: Target
-) -> tuple[str | Mapping[str, str], frozenset[str] | None]:
-    """What is asked of products that multiply no bytes, and the names of those that do; None: of
-    all that can.
-    """
-    if precision == "auto":
-        return "bfloat16" if covers((target.instructions,), PAIRS) else "float16", None
-    if isinstance(precision, str):
-        return "float32", None
-    others = {name: kind for name, kind in precision.items() if kind != "int8"}
-    return others or "float32", frozenset(precision.keys() - others.keys())
 
 
 def _silent(stage: str) -> None:

@@ -56,6 +56,11 @@ class LayerPrecision:
         return self.precision not in (BYTES, FLOATS)
 
     @property
+    def kind(self) -> str:
+        """The type of its operands: "bytes", "float32", or one of 16 bits."""
+        return self.precision.rpartition(" ")[2]
+
+    @property
     def said(self) -> str:
         """Its error, the reason, and the times, as far as they are known."""
         error = "" if self.error is None else f"error {self.error:.1e}"
@@ -135,6 +140,11 @@ class PrecisionReport:
     def __bool__(self) -> bool:
         """Whether anything is known."""
         return bool(self.layers or self.remarks or self.scores or self.accuracy)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The types of operands other than float32, each once."""
+        return tuple(dict.fromkeys(one.kind for one in self.layers if one.precision != FLOATS))
 
     @property
     def counts(self) -> str:

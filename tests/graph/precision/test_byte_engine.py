@@ -19,7 +19,7 @@ from tilewright.graph.ops.convolution import IntegerConv
 from tilewright.graph.ops.matmul import IntegerMatMul
 from tilewright.graph.options import Verify
 from tilewright.graph.passes.pipeline import optimise
-from tilewright.graph.precision import byte_engine, channel_factors
+from tilewright.graph.precision import byte_model, channel_factors
 from tilewright.graph.precision.accuracy import Evaluation
 from tilewright.graph.precision.channel_factors import by_inputs, rescaled
 from tilewright.graph.precision.layers import find_layers
@@ -342,7 +342,7 @@ def test_what_prepares_a_model_is_compared_like_other_passes(
         seen.append(check)
         return prepared_graph(imported, check=check)
 
-    monkeypatch.setattr(byte_engine, "prepared_graph", prepared)
+    monkeypatch.setattr(byte_model, "prepared_graph", prepared)
     tw.compile(uneven(), precision="int8", calibration=known, verify=verify, cache=False)
     assert seen == [checked]
 
