@@ -54,9 +54,9 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
         "--accuracy",
         choices=METRICS,
         metavar="METRIC",
-        help="int8 only where the model keeps this, and kernels, timed here, are not over 5 %% slower: "
-        "top1, the share of samples whose largest output is the expected one; agreement, with that "
-        "of float32; error, the power of what outputs are off by over their own",
+        help="int8 only where the model keeps this, and kernels, timed here, are not over 5 %% "
+        "slower: top1, the share of samples whose largest output is the expected one; agreement, "
+        "with that of float32; error, the power of what outputs are off by over their own",
     )
     parser.add_argument(
         "--max-drop",

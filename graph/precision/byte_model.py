@@ -5,7 +5,7 @@ that has their levels.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...tir.errors import InternalError, known_names
@@ -98,6 +98,8 @@ def byte_model(imported: Graph, target: Target, request: ByteRequest) -> ByteMod
     request.calibration.check_fits(prepared)
     prepared = _divided(prepared, request)
     layers, kept = _named(*find_layers(prepared), request.names)
+    if request.calibration.weights == "tensor":
+        layers = tuple(replace(layer, is_by_tensor=True) for layer in layers)
     layers, without = _with_ranges(layers, request.calibration)
     return ByteModel(prepared, layers, (*kept, *without), request.calibration)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from .calibration import Calibration
 from .calibration_data import CalibrationData, items_of
 from .channel_factors import Factors, rescaled
 from .equalisation import equalised_factors, smoothing_factors
+from .layers import WEIGHTS, WeightScales
 from .prepared import prepared_graph
 from .products import products_digest
 from .ranges import (
@@ -51,6 +52,7 @@ def calibrate(
     averaging: float = 0.01,
     equalise: bool = False,
     smooth: float | None = None,
+    weights: WeightScales = "channel",
     most: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -75,11 +77,15 @@ def calibrate(
     which their weights are as large on either side (M. Nagel et al., 2019). smooth: first move
     peaks of channels from data to the weights of matrix products, 0.5 for half of them
     (SmoothQuant, G. Xiao et al., 2023); the data are read twice. `compile` divides likewise.
+    weights: a scale of levels for each output "channel" of a product, or one for the whole
+    "tensor", which loses more: for comparison with hardware that has only that.
     Raises: OptionError; CalibrationError, a ModelError, for data that do not fit, for NaN, and for
     infinities of inputs and of what products read or make; what `compile` raises.
     """
     _check(method, bins, percentile, averaging, most)
     _check_factors(equalise, smooth, data)
+    if weights not in WEIGHTS:
+        raise _no_option("weights", weights, " or ".join(f"'{one}'" for one in WEIGHTS))
     if executor is not None and method == "moving":
         raise _needs_order()
     check_shapes(shapes)
@@ -95,7 +101,8 @@ def calibrate(
         averaging if method == "moving" else None,
     )
     tell("ranges")
-    return _calibration(prepared, _Choice(method, bins, percentile), found, factors)
+    made = _calibration(prepared, _Choice(method, bins, percentile), found, factors)
+    return replace(made, weights=weights)
 
 
 def _factors(prepared: Graph, collect: _Collector, equalise: bool, smooth: float | None) -> Factors:

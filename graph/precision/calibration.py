@@ -23,13 +23,15 @@ from ..types import Array
 from .calibration_file import calibration_file_error, read_calibration, write_calibration
 from .channel_factors import Factors
 from .histogram import LEAST_EXPONENT, MOST_EXPONENT, Counts, Float32s, ValueHistogram
+from .layers import WEIGHTS, WeightScales
 from .products import products_digest
 from .ranges import METHODS, CalibrationMethod, Interval
 
 if TYPE_CHECKING:
     from ...tir.svg.picture import Picture
 
-_FORMAT = 1
+_FORMAT = 2
+_READABLE = (1, _FORMAT)  # what 1 has not is `weights`
 _SHOWN = 12  # digits of a digest that people are shown
 _KINDS: dict[str, np.dtype[Any]] = {
     "ranges": np.dtype(np.float32),
@@ -53,7 +55,8 @@ class Calibration:
     reads, the largest magnitude, and the mean, in each channel that the product sums over.
     histograms: of each value, where the method needs them. factors: by which channels of values
     were divided before that, where `equalise` or `smooth` was asked for. infinite: values that were
-    infinite, as the masks of an attention are; they have no range.
+    infinite, as the masks of an attention are; they have no range. weights: whether levels of
+    weights get a scale for each output, "channel", or one for all, "tensor".
     """
 
     model: str
@@ -67,21 +70,24 @@ class Calibration:
     histograms: Mapping[str, ValueHistogram] = field(default_factory=dict)
     factors: Factors = field(default_factory=dict)
     infinite: tuple[str, ...] = ()
+    weights: WeightScales = "channel"
 
     @property
     def title(self) -> str:
         """In a line: of which model, by which method, from how much data."""
         return (
             f"calibration of '{self.model}' by {self.method}: {len(self.ranges)} values, "
-            f"{self.items} item{'' if self.items == 1 else 's'}, digest {self.digest[:_SHOWN]}"
+            f"{self.items} item{'' if self.items == 1 else 's'}"
+            f"{', weights by tensor' if self.weights == 'tensor' else ''}"
+            f", digest {self.digest[:_SHOWN]}"
         )
 
     @property
     def key(self) -> str:
-        """What identifies what `compile` takes of it: equal for equal models, ranges, means and
-        factors.
+        """What identifies what `compile` takes of it: equal for equal models, ranges, means,
+        factors and scales of weights.
         """
-        digest = hashlib.sha256(self.digest.encode())
+        digest = hashlib.sha256(f"{self.digest} {self.weights}".encode())
         for name, interval in sorted(self.ranges.items()):
             digest.update(repr((name, interval)).encode())
         for arrays in (self.channel_means, self.factors):
@@ -164,6 +170,7 @@ class Calibration:
             "factors": _sizes(self.factors),
             "counts": _sizes(counts),
             "infinite": list(self.infinite),
+            "weights": self.weights,
         }
 
     def _arrays(self) -> dict[str, Array]:
@@ -192,8 +199,9 @@ def _joined(parts: Iterable[object], kind: np.dtype[np.generic]) -> Array:
 
 def _decoded(header: Reader, arrays: Mapping[str, Array]) -> Calibration:
     """The calibration that a file holds. Raises: IRError, ValueError."""
-    if header["format"].integer() != _FORMAT:
-        raise ValueError(f"its format is not {_FORMAT}")
+    version = header["format"].integer()
+    if version not in _READABLE:
+        raise ValueError(f"its format is not {' or '.join(map(str, _READABLE))}")
     if {name: array.dtype for name, array in arrays.items()} != _KINDS:
         raise ValueError(f"its arrays are not {', '.join(_KINDS)}")
     names = _names(header["values"])
@@ -216,6 +224,7 @@ def _decoded(header: Reader, arrays: Mapping[str, Array]) -> Calibration:
         },
         _factors(header["factors"], arrays["factors"]),
         _names(header["infinite"]),
+        "channel" if version < _FORMAT else header["weights"].one_of(*WEIGHTS),  # type: ignore[arg-type]
     )
 
 

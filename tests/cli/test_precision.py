@@ -16,9 +16,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
 from tilewright.autotune.log.file import read_log
-from tilewright.cli.calibrate import METHODS
+from tilewright.cli.calibrate import METHODS, WEIGHTS
 from tilewright.cli.precision import METRICS, GivenPrecision, add_precision, precision_of
 from tilewright.graph.precision.accuracy import METRICS as KNOWN_METRICS
+from tilewright.graph.precision.layers import WEIGHTS as KNOWN_WEIGHTS
 from tilewright.graph.precision.ranges import METHODS as KNOWN_METHODS
 from tilewright.tir.errors import TilewrightError
 from tilewright.tir.text.canonical import workload_key
@@ -87,6 +88,7 @@ def refused(*arguments: str | Path) -> str:
 def test_the_words_are_those_of_the_library() -> None:
     assert METRICS == KNOWN_METRICS
     assert set(METHODS) == set(KNOWN_METHODS)
+    assert WEIGHTS == KNOWN_WEIGHTS
 
 
 def test_a_type_is_of_all_products_or_of_those_that_are_named(calibration: Path) -> None:

@@ -74,7 +74,10 @@ def of_levels(model: onnx.ModelProto, known: tw.Calibration) -> Graph:
     prepared = prepared_graph(imported_graph(model, SHAPES, None))
     known.check_fits(prepared)
     graph = rescaled(prepared, known.factors)
-    return with_levels(graph, find_layers(graph)[0], known.ranges, known.channel_means)
+    layers = [
+        replace(layer, is_by_tensor=known.weights == "tensor") for layer in find_layers(graph)[0]
+    ]
+    return with_levels(graph, layers, known.ranges, known.channel_means)
 
 
 def scores(graph: Graph, unseen: Images) -> Array:
@@ -347,6 +350,36 @@ def test_what_prepares_a_model_is_compared_like_other_passes(
     assert seen == [checked]
 
 
+@multiplies_bytes
+def test_one_scale_for_the_whole_weight_is_what_an_uneven_network_does_not_suit() -> None:
+    """As the digits of research/precision: by tensor the twin collapses, equalised it does not."""
+    model, (seen, unseen) = network(), images()
+    data, first = [seen.x[at : at + 100] for at in range(0, 1000, 100)], slice(0, 700)
+    exact = scores(imported_graph(model, SHAPES, None), unseen)
+    truth = Images(unseen.x[first], unseen.labels[first])
+    twin = uneven_twin(model)
+
+    def made(what: onnx.ModelProto, **how: object) -> Array:
+        known = tw.calibrate(what, data, shapes=SHAPES, weights="tensor", **how)  # type: ignore[arg-type]
+        return scores(of_levels(what, known), unseen)
+
+    assert truth.accuracy(made(model)) >= truth.accuracy(exact) - 0.01
+    assert truth.accuracy(made(twin)) < 0.5
+    assert truth.accuracy(made(twin, equalise=True)) >= truth.accuracy(exact) - 0.01
+    # an engine has it from the calibration
+    known = tw.calibrate(twin, data, shapes=SHAPES, weights="tensor")
+    by_channel = replace(known, weights="channel")
+    assert known.key != by_channel.key
+    x = {"x": unseen.x[:100]}
+    for calibration in (known, by_channel):
+        engine = tw.compile(
+            twin, shapes=SHAPES, precision="int8", calibration=calibration, verify="off"
+        )
+        expected = evaluate(of_levels(twin, calibration), x)["y"]
+        assert np.abs(engine.run(x)["y"] - expected).max() <= 2e-2 * np.abs(expected).max()
+        assert (", weights by tensor, " in told(engine)[0]) is (calibration is known)
+
+
 def test_a_calibration_with_factors_is_another_one() -> None:
     graph = uneven()
     evened = tw.calibrate(graph, ITEMS, equalise=True)
@@ -372,3 +405,5 @@ def test_factors_are_refused_where_they_cannot_be_found() -> None:
         tw.calibrate(uneven(), ITEMS, smooth=2)
     with pytest.raises(TilewrightError, match=r"option equalise=1 has no meaning; expected True"):
         tw.calibrate(uneven(), ITEMS, equalise=1)  # type: ignore[arg-type]
+    with pytest.raises(TilewrightError, match=r"weights='row' has no meaning; expected 'channel' "):
+        tw.calibrate(uneven(), ITEMS, weights="row")  # type: ignore[arg-type]

@@ -107,8 +107,18 @@ def test_a_file_gives_back_what_was_saved(calibration: Calibration, tmp_path: Pa
     path = calibration.save(tmp_path / "c.npz")
     assert equal(Calibration.load(path), calibration)
     other = replace(calibration, histograms={}, infinite=(), channel_peaks={}, channel_means={})
+    other = replace(other, weights="tensor")
     assert equal(Calibration.load(str(other.save(str(path)))), other)
     assert [one.name for one in tmp_path.iterdir()] == ["c.npz"]
+
+
+def test_a_file_of_the_first_format_has_a_scale_for_each_output(
+    calibration: Calibration, tmp_path: Path
+) -> None:
+    path = replace(calibration, weights="tensor").save(tmp_path / "c.npz")
+    assert Calibration.load(path).weights == "tensor"
+    changed(path, {"format": 1}, {})
+    assert equal(Calibration.load(path), calibration)
 
 
 def test_a_file_is_an_npz_of_plain_arrays(calibration: Calibration, tmp_path: Path) -> None:
@@ -224,7 +234,8 @@ def changed(path: Path, header: dict[str, object], arrays: dict[str, Array]) -> 
 
 
 BAD_HEADERS = [
-    ({"format": 2}, "its format is not 1"),
+    ({"format": 3}, "its format is not 1 or 2"),
+    ({"weights": "row"}, "expected 'channel' or 'tensor'"),
     ({"method": "magic"}, "expected 'minmax' or 'moving' or 'entropy'"),
     ({"items": -1}, "expected a whole number"),
     ({"values": ["x", "x"]}, "a value stands there twice"),
