@@ -89,7 +89,7 @@ class _ByteJob:
         layers, exact = model.layers, self.build(model.prepared, False, "float32")
         evaluation = Evaluation(accuracy, model.prepared.inputs, exact.run)
         tell("search")
-        simulation = simulated(model.prepared, layers, self.request.calibration.ranges)
+        simulation = simulated(model.prepared, layers, model.calibration.ranges)
         run = self.build(simulation.graph, False, "float32").run
         search = PrecisionSearch(layers, simulation, run, evaluation)
         choice, slow = search.choice(), dict[str, LayerTimes]()
@@ -132,7 +132,7 @@ class _ByteJob:
         """How many layers multiply bytes, and by which ranges."""
         count = sum(one.precision == BYTES for one in found)
         of = len(found) + len(self.model.kept)
-        return f"{count} of {of} products multiply bytes; {self.request.calibration.title}"
+        return f"{count} of {of} products multiply bytes; {self.model.calibration.title}"
 
     def _in_order(self, found: Sequence[LayerPrecision]) -> tuple[LayerPrecision, ...]:
         """These layers and those that cannot multiply bytes, in the order of the model."""

@@ -95,13 +95,14 @@ def byte_model(imported: Graph, target: Target, request: ByteRequest) -> ByteMod
             hints=("leave out precision: the engine computes in float32.",),
         )
     prepared = prepared_graph(imported, check=request.is_checked)
-    request.calibration.check_fits(prepared)
+    known = request.calibration.fitted(prepared)
+    request = replace(request, calibration=known)
     prepared = _divided(prepared, request)
     layers, kept = _named(*find_layers(prepared), request.names)
-    if request.calibration.weights == "tensor":
+    if known.weights == "tensor":
         layers = tuple(replace(layer, is_by_tensor=True) for layer in layers)
-    layers, without = _with_ranges(layers, request.calibration)
-    return ByteModel(prepared, layers, (*kept, *without), request.calibration)
+    layers, without = _with_ranges(layers, known)
+    return ByteModel(prepared, layers, (*kept, *without), known)
 
 
 def _divided(prepared: Graph, request: ByteRequest) -> Graph:

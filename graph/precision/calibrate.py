@@ -18,7 +18,7 @@ from .channel_factors import Factors, rescaled
 from .equalisation import equalised_factors, smoothing_factors
 from .layers import WEIGHTS, WeightScales
 from .prepared import prepared_graph
-from .products import products_digest
+from .products import model_products, products_digest
 from .ranges import (
     ENTROPY_LEVELS,
     METHODS,
@@ -181,6 +181,7 @@ def _calibration(
         factors,
         tuple(name for name, one in found.values.items() if not one.is_finite),
         choose.weights,
+        model_products(prepared),
     )
 
 

@@ -122,7 +122,9 @@ def _by_label(imported: Graph, precision: Precision) -> dict[str, str]:
     products = [node for node in imported.nodes if isinstance(node.op, Product)]
     found = {}
     for name, kind in precision.items():
-        node = next((n for n in imported.nodes if name in (n.name, *n.outputs)), None)
+        # products first: all nodes that a linear layer of torch becomes have its name
+        each = (n for n in (*products, *imported.nodes) if name in (n.name, *n.outputs))
+        node = next(each, None)
         if node is None or not isinstance(node.op, Product):
             problem = "the model has no such node or value"
             if node is not None:

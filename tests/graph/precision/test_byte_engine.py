@@ -72,7 +72,7 @@ def told(engine: tw.Engine, what: str = "precision") -> list[str]:
 def of_levels(model: onnx.ModelProto, known: tw.Calibration) -> Graph:
     """The model that an engine of bytes computes."""
     prepared = prepared_graph(imported_graph(model, SHAPES, None))
-    known.check_fits(prepared)
+    known = known.fitted(prepared)
     graph = rescaled(prepared, known.factors)
     layers = [
         replace(layer, is_by_tensor=known.weights == "tensor") for layer in find_layers(graph)[0]

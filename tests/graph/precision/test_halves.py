@@ -166,6 +166,18 @@ def test_a_product_that_is_named_is_rounded_at_any_price() -> None:
     ]
 
 
+def test_a_name_that_several_nodes_have_is_that_of_the_product() -> None:
+    builder = GraphBuilder("layer")
+    x = builder.input("x", TensorType("float32", (3, 8)))
+    r = builder.add(Relu(), x, output="r", name="linear")
+    w = builder.constant("w", weights(8, 8))
+    graph = builder.finish((builder.add(MatMul(), r, w, output="y", name="linear"),))
+    (one,) = chosen(graph, {"linear": "float16"}, pairs=False)
+    assert (one.node.outputs, one.form) == (("y",), "weights")
+    with pytest.raises(PrecisionError, match=r"'r': it is node 'linear' \(Relu\), and a product"):
+        chosen(graph, {"r": "float16"})
+
+
 def test_what_passes_call_otherwise_is_found_by_its_value() -> None:
     builder = GraphBuilder("plain")
     x = builder.input("x", TensorType("float32", (3, 8)))
