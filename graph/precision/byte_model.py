@@ -15,7 +15,7 @@ from ..ir.ir import Graph
 from ..passes.integer_products import IntegerProducts
 from ..passes.pipeline import optimise
 from .accuracy import Accuracy
-from .channel_factors import ChannelDivision
+from .channel_factors import ChannelDivision, rescaled
 from .halves import PAIRS
 from .layers import KeptLayer, Layer, find_layers
 from .level_form import with_levels
@@ -110,13 +110,13 @@ def _divided(prepared: Graph, request: ByteRequest) -> Graph:
     does not compute the same.
     """
     divide = ChannelDivision(request.calibration.factors)
-    graph, (report,) = optimise(prepared, (divide,), check=request.is_checked)
+    _, (report,) = optimise(prepared, (divide,), check=request.is_checked)
     if report.verdict == "undone":
         raise InternalError(
             f"compile: dividing channels changed the model: {report.problem}.",
             code="bytes-divided",
         )
-    return graph
+    return rescaled(prepared, request.calibration.factors)
 
 
 def _named(
