@@ -208,6 +208,25 @@ def test_an_engine_that_is_built_anew_keeps_what_was_rounded(
     assert twin.verify()
 
 
+@pytest.mark.skipif(HERE[0] == "c:scalar", reason="nothing is lesser than this machine")
+def test_a_variant_that_is_built_anew_keeps_what_was_rounded_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = GraphBuilder("open")
+    batch = Dim("batch", low=1, high=64, typical=32)
+    x = builder.input("x", TensorType("float32", (size_of(batch), 256)))
+    w = builder.constant("w", weights(256, 64))
+    graph = builder.finish({"logits": builder.add(MatMul(), x, w, name="fc")})
+    how = {"precision": {"fc": "float16"}, "verify": "off", "specialise": [{"batch": 1}]}
+    engine = compile(graph, HERE[0], cache=False, **how)  # type: ignore[call-overload]
+    engine.save(tmp_path / "half.twe")
+    monkeypatch.setenv(CPU_VARIABLE, "scalar")
+    whole, anew = engine.explain(), load(tmp_path / "half.twe").explain()
+    (before,), (after,) = whole.variants, anew.variants
+    assert after[1].precision == before[1].precision != whole.precision
+    assert anew.precision == whole.precision
+
+
 def test_a_file_holds_weights_of_16_bits_alone(tmp_path: Path) -> None:
     sizes = {}
     for name, precision in (
