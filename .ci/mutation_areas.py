@@ -29,6 +29,14 @@ AREAS = {  # area -> files that are mutated
             "value_runner",
         )
     ),
+    "int8": tuple(
+        f"graph/precision/{name}.py"
+        for name in (
+            *("accuracy", "bias_correction", "byte_engine", "byte_model", "channel_factors"),
+            *("equalisation", "layers", "level_form", "level_values", "planner", "simulation"),
+            "spelled_levels",
+        )
+    ),
     "text": ("codegen/c/*.py", "codegen/isa/*.py", "codegen/text/*.py"),
     "fusion": (
         "graph/plan/fusion.py",
@@ -126,6 +134,10 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/precision/calibration_file.py": ("calibration",),
     "graph/precision/calibration_pictures.py": ("calibration",),
     "graph/precision/value_runner.py": ("calibrate",),
+    "graph/precision/byte_model.py": ("byte_engine", "tests/graph/plan/test_tasks.py"),
+    "graph/precision/channel_factors.py": ("equalisation", "byte_engine"),
+    "graph/precision/level_values.py": ("level_form",),
+    "graph/precision/spelled_levels.py": ("level_form", "simulation"),
     "driver/check/check.py": ("check", "check_faults", "chain"),
     "driver/check/data.py": ("check", "check_faults"),
     "runtime/cuda/device/fenced_code.py": ("tests/runtime/cuda/test_faked.py",),

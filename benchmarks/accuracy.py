@@ -44,7 +44,9 @@ class AccuracyRow:
 
 
 def digits() -> Iterator[AccuracyRow]:
-    """The network and its twin, by each method of calibration and equalised, on 700 images."""
+    """The network and its twin, by each method of calibration and equalised, with scales of weights
+    per output channel and per tensor, on 700 images.
+    """
     known, unseen = images()
     data = [known.x[at : at + ITEMS] for at in range(0, 1000, ITEMS)]
     labels = unseen.labels[: 7 * ITEMS]
@@ -57,12 +59,15 @@ def digits() -> Iterator[AccuracyRow]:
         compiled = _Compiler(model, {"x": (ITEMS, 1, 8, 8)}, data)
         exact = scores(compiled.floats())
         found = {"float32": exact}
-        for method in METHODS:
-            found[f"int8, {method}"] = scores(compiled.bytes(method=method))
-        found["int8, minmax, equalised"] = scores(compiled.bytes(equalise=True))
-        for engine, made in found.items():
-            right = 100 * Images(unseen.x, labels).accuracy(made)  # type: ignore[arg-type]
-            yield AccuracyRow(name, engine, right, relative_rms(made, exact))
+        for weights in ("channel", "tensor"):
+            for method in METHODS:
+                made = compiled.bytes(method=method, weights=weights)
+                found[f"int8 per {weights}, {method}"] = scores(made)
+            made = compiled.bytes(equalise=True, weights=weights)
+            found[f"int8 per {weights}, minmax, equalised"] = scores(made)
+        for engine, logits in found.items():
+            right = 100 * Images(unseen.x, labels).accuracy(logits)  # type: ignore[arg-type]
+            yield AccuracyRow(name, engine, right, relative_rms(logits, exact))
 
 
 def characters(folder: Path) -> Iterator[AccuracyRow]:

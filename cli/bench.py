@@ -173,15 +173,14 @@ def _tolerance(arguments: argparse.Namespace, engine: Engine, given: GivenPrecis
     """By how much outputs may differ: of 16 bits, what two systems of that type may; of bytes, what
     the caller says, and else they are held to nothing.
     """
-    from ..runtime.model.verification import RELATIVE, SLACK  # start-up
+    from ..runtime.model.verification import share_of_types  # start-up
     from .compare.comparison import Tolerance
 
     atol, rtol = arguments.atol, arguments.rtol
     if not {"int8", "auto"}.isdisjoint(given.kinds) and atol is None and rtol is None:
         return Tolerance(accepted=1.0, is_held=False)
-    halves = [SLACK * RELATIVE[kind] for kind in given.kinds if kind in RELATIVE]
     accepted = engine.parts.report.tolerance
-    return Tolerance(atol, rtol, max((*halves, accepted or 0.0)) or None)
+    return Tolerance(atol, rtol, max(share_of_types(given.kinds) or 0.0, accepted or 0.0) or None)
 
 
 def _precision(engine: Engine, given: GivenPrecision) -> tuple[str, ...]:

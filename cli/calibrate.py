@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .arguments import Verbs
 
 METHODS = ("minmax", "moving", "percentile", "entropy", "mse")
+WEIGHTS = ("channel", "tensor")
 _EXAMPLES = """\
   tilewright calibrate model.onnx images/ -o model.npz      images/: a .npy or .npz for each run
   tilewright calibrate model.onnx images/ -o model.npz --method entropy --equalise --most 200
@@ -77,6 +78,14 @@ def add_parser(verbs: Verbs) -> None:
         help="first move peaks of channels from data to the weights of matrix products, from 0 to "
         "1: 0.5 for half of them",
     )
+    parser.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default="channel",
+        metavar="SCALES",
+        help="channel (the default): a scale for the weights of each output; tensor: one for all, "
+        "as on hardware that has only that",
+    )
     parser.add_argument("--most", type=whole, metavar="N", help="read no more than N files")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -102,6 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
             constants=constants_of(arguments.constants),
             equalise=arguments.equalise,
             smooth=arguments.smooth,
+            weights=arguments.weights,
             most=arguments.most,
             progress=tell,
         )
@@ -123,6 +133,7 @@ def _json(found: Calibration) -> dict[str, object]:
         "digest": found.digest,
         "method": found.method,
         "items": found.items,
+        "weights": found.weights,
         "ranges": {name: list(ends) for name, ends in found.ranges.items()},
         "seen": {name: list(ends) for name, ends in found.extremes.items()},
         "divided": sorted(found.factors),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import zipfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import UsageError
@@ -63,14 +63,13 @@ def _unread(text: str, expected: str) -> UsageError:
 
 
 def _loaded(path: str) -> Array:
-    import numpy as np  # start-up: most commands name no file
+    from ..runtime.files.array_files import read_arrays  # start-up: few name a file
 
-    with open(path, "rb") as file:
-        try:
-            found = np.load(file, allow_pickle=False)
-        except (ValueError, EOFError, zipfile.BadZipFile):
-            found = None
-    if not isinstance(found, np.ndarray):
+    try:
+        found = read_arrays(Path(path))
+    except ValueError:
+        found = {}
+    if isinstance(found, dict):
         raise UsageError(
             f"--constants: '{path}' is no file of one array; expected .npy, no pickles.",
             code="cli-constants-file",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..runtime.artifact_json import plan_to_json
 from ..runtime.engine.engine import Engine
 from ..runtime.model.interface import TensorSpec
+from ..runtime.model.precision_json import precision_to_json
 from ..runtime.version import tool_version
 
 
@@ -25,7 +26,7 @@ def described(engine: Engine) -> dict[str, object]:
         "launches": len(engine.parts.artifact.launches),
         "proofs": report.proofs,
         "coverage": dict(report.coverage.counts),
-        "precision": report.precision.to_json(),
+        "precision": precision_to_json(report.precision),
         "memory": plan_to_json(plan),
         "build_seconds": dict(report.seconds),
     }

@@ -22,6 +22,7 @@ _FLOAT = "float32"
 _EXPECTED = "expected"  # the array of a held-out file that is no input
 _FILES = "with files that np.savez('0.npz', x=images, expected=labels) writes."
 _DROP = 0.01
+_MEASURED = ("--accuracy", "--max-drop", "--held-out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,9 @@ class GivenPrecision:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The types that are asked for, other than float32."""
-        given = self.precision
-        found = given.values() if isinstance(given, Mapping) else (given,)
-        return tuple(kind for kind in dict.fromkeys(found) if kind != _FLOAT)
+        from ..graph.options import kinds_of  # start-up
+
+        return kinds_of(self.precision)
 
     def __str__(self) -> str:
         given = self.precision
@@ -48,26 +49,14 @@ class GivenPrecision:
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
     """Add the options of precision."""
-    parser.add_argument(
-        "--precision",
-        action="append",
-        default=[],
-        metavar="[LAYER=]TYPE",
-        help="what products compute with: int8, bfloat16 or float16, or auto, what is fastest "
-        "within --accuracy; or only those of one layer, fc1=int8, several times (default: float32)",
-    )
-    parser.add_argument(
-        "--calibration",
-        metavar="FILE",
-        help="the ranges for int8, which `tilewright calibrate` wrote",
-    )
+    add_types(parser, ", or auto, what is fastest within --accuracy")
     parser.add_argument(
         "--accuracy",
         choices=METRICS,
         metavar="METRIC",
-        help="int8 only where the model keeps this, and where it is faster here: top1, the share "
-        "of samples whose largest output is the expected one; agreement, with that of float32; "
-        "error, the power of what outputs are off by over their own",
+        help="int8 only where the model keeps this, and kernels, timed here, are not over 5 %% "
+        "slower: top1, the share of samples whose largest output is the expected one; agreement, "
+        "with that of float32; error, the power of what outputs are off by over their own",
     )
     parser.add_argument(
         "--max-drop",
@@ -81,6 +70,54 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
         help="the data that it is measured on: a .npz for each run, with the inputs by name, and "
         f"for top1 the places as '{_EXPECTED}'",
     )
+
+
+def add_types(parser: argparse.ArgumentParser, auto: str = "") -> None:
+    """Add `--precision` and `--calibration`, the options of precision that measure nothing. auto:
+    what is said of a type that is no type of a product.
+    """
+    parser.add_argument(
+        "--precision",
+        action="append",
+        default=[],
+        metavar="[LAYER=]TYPE",
+        help=f"what products compute with: int8, bfloat16 or float16{auto}; or only those of one "
+        "layer, fc1=int8, several times (default: float32)",
+    )
+    parser.add_argument(
+        "--calibration",
+        metavar="FILE",
+        help="the ranges for int8, which `tilewright calibrate` wrote",
+    )
+
+
+def add_planned_types(parser: argparse.ArgumentParser) -> None:
+    """Add `--precision` and `--calibration` to a verb that measures no model; `types_of` refuses
+    the others.
+    """
+    add_types(parser)
+    for option in _MEASURED:
+        parser.add_argument(option, help=argparse.SUPPRESS)
+
+
+def types_of(arguments: argparse.Namespace) -> GivenPrecision:
+    """What the options of `add_planned_types` ask for.
+
+    Raises: UsageError; what `Calibration.load` raises.
+    """
+    precision = _precision(arguments.precision)
+    for option in _MEASURED:
+        if getattr(arguments, option.strip("-").replace("-", "_")) is not None:
+            raise UsageError(
+                f"{arguments.verb}: {option} is given, and what an accuracy takes is measured in "
+                "each compile; expected the types of products.",
+                code="cli-types-accuracy",
+                hints=(
+                    "compile once with --accuracy; `tilewright explain` says what each product "
+                    "has, and --precision fc1=int8 --precision ... names that.",
+                ),
+            )
+    return GivenPrecision(precision, _calibration(arguments.calibration))
 
 
 def precision_of(arguments: argparse.Namespace) -> GivenPrecision:

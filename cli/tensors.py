@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ..runtime.arrays import Array
+from ..runtime.files.array_files import read_arrays
 from ..runtime.model.interface import TensorSpec
 from ..tir.output_file import writing
 from .errors import UsageError
@@ -22,16 +22,15 @@ def load_inputs(
     Raises: UsageError for a file that holds something else; OSError.
     """
     try:
-        with open(path, "rb") as file:  # NumPy leaves a damaged one open
-            found = np.load(file, allow_pickle=False)
-            if not isinstance(found, np.ndarray):
-                return {name: found[name] for name in found.files}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        found = read_arrays(Path(path))
+    except ValueError as error:
         raise UsageError(
             f"{option}: '{path}' is no file of arrays; expected .npz or .npy, no pickles.",
             code="cli-inputs-file",
             hints=("np.savez('inputs.npz', **{name: array}) writes one.",),
         ) from error
+    if isinstance(found, dict):
+        return found
     if len(specs) != 1:
         listed = ", ".join(map(str, specs))
         raise UsageError(

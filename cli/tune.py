@@ -31,6 +31,7 @@ from .arguments import (
 )
 from .constants import constants_of
 from .errors import INTERRUPTED, OK, UsageError
+from .precision import add_planned_types, types_of
 from .text import bad, duration_text, paragraph, shortened, table, working
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _EXAMPLES = """\
   tilewright log check resnet50.onnx --log resnet50.jsonl
   tilewright tune bert.onnx --shapes seq:1-128-512 --log bert.jsonl --sizes seq:40 --sizes seq:200
   tilewright compile resnet50.onnx --log resnet50.jsonl
+  tilewright tune model.onnx --precision int8 --calibration model.npz --log int8.jsonl
 """
 _SHOWN = 20  # functions
 _HEADS = ("function", "places", "trials", "default", "best", "saved", "state", "nodes")
@@ -63,6 +65,7 @@ def add_parser(verbs: Verbs) -> None:
         "MODEL --log LOG",
     )
     add_model(parser)
+    add_planned_types(parser)
     parser.add_argument(
         "--log", required=True, metavar="LOG", help="a file, or FOLDER/ for a file of each writer"
     )
@@ -190,6 +193,7 @@ def _tasks(arguments: argparse.Namespace) -> ModelTasks:
     if arguments.executor is None:
         target = resolve_target(arguments.target)
         tuner_of(target).check_here(target)
+    given = types_of(arguments)
     with working("pricing alternatives"):
         return model_tasks(
             arguments.model,
@@ -197,6 +201,8 @@ def _tasks(arguments: argparse.Namespace) -> ModelTasks:
             shapes=shapes_of(arguments.shapes),
             constants=constants_of(arguments.constants),
             tolerance=arguments.tolerance,
+            precision=given.precision,
+            calibration=given.calibration,
         )
 
 
@@ -243,6 +249,10 @@ def _text(result: TuneResult, model: ModelTasks, arguments: argparse.Namespace) 
     lines.append(table(_HEADS, rows))
     if len(pairs) > _SHOWN:
         lines.append(f"and {len(pairs) - _SHOWN} more functions")
+    if model.untuned:
+        count = sum(task.places for task in model.untuned)
+        text = f"{count} products of pairs of 16 bits keep the rule's schedule: only a precision"
+        lines.append(paragraph("not tuned", f"{text} consents to their instruction, and a log not"))
     same = _same_arguments(arguments)
     undecided = sum(one.choice.state == "undecided" for one in result.awaiting)
     pending = len(result.awaiting) - undecided
@@ -269,6 +279,8 @@ def _same_arguments(arguments: argparse.Namespace) -> str:
         "--shapes": arguments.shapes,
         "--constants": arguments.constants,
         "--target": [arguments.target],
+        "--precision": arguments.precision,
+        "--calibration": [arguments.calibration],
     }
     for name, values in options.items():
         given += [f"{name} {value}" for value in values if value]

@@ -24,6 +24,7 @@ from .arguments import (
 )
 from .constants import constants_of
 from .errors import MISMATCH, OK, UsageError
+from .precision import add_precision, precision_of
 from .text import bad, good, paragraph, table, working
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _EXAMPLES = """\
   tilewright verify model.onnx
   tilewright verify model.onnx --against reference --intermediates
   tilewright verify model.pt2
+  tilewright verify model.onnx --precision int8 --calibration model.npz --rtol 0.05
   tilewright verify model.onnx --shapes batch:1-8-64 --sizes batch:3 --seeds 10
   tilewright verify model.twe --model model.onnx --inputs in.npz
 """
@@ -54,6 +56,7 @@ def add_parser(verbs: Verbs) -> None:
         "MODEL",
     )
     add_model(parser, engines=True)
+    add_precision(parser)
     add_schedules(parser)
     parser.add_argument("--model", dest="source", metavar="FILE", help="the model of an engine")
     add_against(parser, "default: onnxruntime; torch of a .pt2", (*SYSTEMS, "torch"))
@@ -101,8 +104,9 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare, and print a line for each output."""
     from ..graph.given_model import is_archive  # start-up
+    from ..graph.verification.differences import ValueBound
     from ..graph.verification.systems import system_named
-    from ..graph.verification.verify_model import verify_model
+    from ..graph.verification.verify_model import check_compared, verify_model
     from .engines import engine_of, schedules_of
     from .tensors import load_inputs
 
@@ -110,7 +114,10 @@ def run(arguments: argparse.Namespace) -> int:
     source = _source(arguments)
     if not is_archive(source):
         system_named(against or "onnxruntime")  # before anything is compiled
-    engine = engine_of(arguments)
+    given = precision_of(arguments)
+    bounds = (arguments.atol, arguments.rtol, arguments.tolerance)
+    check_compared(given.kinds, ValueBound(*bounds), intermediates=arguments.intermediates)
+    engine = engine_of(arguments, given)
     inputs = None
     if arguments.inputs is not None:
         inputs = load_inputs(arguments.inputs, engine.inputs)

@@ -112,7 +112,7 @@ def _report(built: ProgramTexts, clock: Clock, options: ProgramOptions, whole: s
     laps, notes = (*options.seconds, *clock.laps), (*options.notes, *built.notes)
     return EngineReport(
         *(built.kernels, notes, laps, options.tolerance, whole),
-        rounded=options.rounded,
+        precision=options.precision,
         allow=options.allow,
     )
 

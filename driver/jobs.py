@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from ..runtime.model.precision_report import PrecisionReport
 from ..tir.target.target import Target
 
 if TYPE_CHECKING:  # loading an engine needs a back end, and none of these
@@ -49,7 +50,7 @@ class ProgramOptions:
     tolerance: the share of an output's largest magnitude that `verify` allows where it is more than
     usual. divisible: see `CodeOptions`. oracle: the reference beside which the whole engine is run
     where verify is "all" or "emulated", or why there is none. allow: instructions with a liberty
-    that a rule may use. rounded: the products whose operands are rounded, for the report.
+    that a rule may use. precision: what products compute with, for the report.
     """
 
     strict: bool = False
@@ -65,7 +66,7 @@ class ProgramOptions:
     divisible: frozenset[str] = frozenset()
     oracle: Oracle | str = "off"
     allow: tuple[str, ...] = ()
-    rounded: tuple[str, ...] = ()
+    precision: PrecisionReport = field(default_factory=PrecisionReport)
 
     @property
     def checks_kernels(self) -> bool:

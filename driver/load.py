@@ -101,7 +101,7 @@ def _rebuild(
         max_contexts=max_contexts,
         tolerance=parts.report.tolerance,
         allow=parts.report.allow,
-        rounded=parts.report.rounded,
+        precision=parts.report.precision,
         oracle=oracle if parts.reference is None else parts.reference.model(),
     )
     model = parts.plain.model()
@@ -112,7 +112,8 @@ def _rebuild(
         assert own.plain is not None, "kept with that of the engine"
         model = own.plain.model()
         notes, bound = (*own.report.notes, f"built anew: {missing[0]}"), own.plan.lower_bound_bytes
-        how = replace(options, notes=notes, lower_bound_bytes=bound)
+        precision = own.report.precision
+        how = replace(options, notes=notes, lower_bound_bytes=bound, precision=precision)
         built = build_program(model.program, model.constants, options=how)
         variants.append(replace(variant, parts=built.parts))
     if not variants:

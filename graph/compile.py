@@ -88,7 +88,7 @@ def compile(
     which share the weights; 4: the four most frequent, in the background. precision:
     "bfloat16" or "float16" for products by constant weights where that is priced faster; "int8"
     for products of bytes by the ranges of `calibration`, with an `accuracy` only so many that the
-    model keeps it, where that is faster here; "auto" for both; {"fc1": "int8"}. schedules: a source
+    model keeps it, none over 5 % slower; "auto" for both; {"fc1": "int8"}. schedules: a source
     of schedules and times, or a function of (func, target); require_tuned: refuse a function that
     it has none for. passes: in place of `tw.PASSES`; what yours make is always compared. max_bytes:
     most memory of all contexts, at most `max_contexts`, with the weights. strict: no contraction,

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +21,11 @@ from ..runtime.arrays import Array
 from ..runtime.engine.engine import Engine, Reference
 from ..runtime.log import log
 from ..runtime.model.coverage import Coverage, Covered
+from ..runtime.model.precision_report import PrecisionReport
 from ..runtime.model.verification import Report, compare_outputs
 from ..schedule.source import ReasonedSource, ScheduleSource, as_source, schedule_from
 from ..tir.program.program import Program
-from ..tir.target.target import Target, covers
+from ..tir.target.target import Target
 from .assumed_sizes import telling_assumed
 from .errors import ModelError
 from .given_model import imported_graph
@@ -32,8 +34,8 @@ from .options import BuildOptions
 from .plan.explain import explain
 from .plan.plan import Planned, apart, closer, divisible, plan_model, rounding_more
 from .plan.reference_program import reference_model
-from .precision.byte_engine import ByteRequest, byte_engine
-from .precision.halves import PAIRS
+from .precision.byte_engine import byte_engine
+from .precision.byte_model import ByteRequest
 from .reference.compare import relative_rms
 from .reference.oracle import ModelOracle, model_oracle
 from .reference.reference import evaluate
@@ -88,28 +90,13 @@ def _with_bytes(
         with telling_assumed(imported.dims):
             return _compiled(graph, target, how, Clock(), tell if is_final else _silent)
 
-    others, names = _without_bytes(options.precision, target)
-    is_auto = options.precision == "auto"
-    request = ByteRequest(
-        *(options.calibration, options.accuracy, names, others, is_auto),
+    request = ByteRequest.of(
+        *(options.precision, options.calibration, target, options.accuracy),
         is_checked=options.verify in _CHECKING_REWRITES,
     )
     made = byte_engine(imported, target, request, build, tell)
-    return _with_notes(made.engine, made.notes)
-
-
-def _without_bytes(
-    precision: str | Mapping[str, str], target: Target
-) -> tuple[str | Mapping[str, str], frozenset[str] | None]:
-    """What is asked of products that multiply no bytes, and the names of those that do; None: of
-    all that can.
-    """
-    if precision == "auto":
-        return "bfloat16" if covers((target.instructions,), PAIRS) else "float16", None
-    if isinstance(precision, str):
-        return "float32", None
-    others = {name: kind for name, kind in precision.items() if kind != "int8"}
-    return others or "float32", frozenset(precision.keys() - others.keys())
+    halves = made.engine.parts.report.precision
+    return _changed(made.engine, precision=made.precision.with_others(halves))
 
 
 def _silent(stage: str) -> None:
@@ -146,7 +133,7 @@ def _compiled(
         seconds=(*clock.laps, *planned.seconds),
         tolerance=options.tolerance,
         allow=planned.allow,
-        rounded=tuple(one.told for one in planned.products if one.form != "float32"),
+        precision=PrecisionReport(tuple(one.layer for one in planned.products)),
     )
     job = _Job(planned, target, source, how)
     made = _build(job)
@@ -164,7 +151,8 @@ def _compiled(
     if not planned.is_rounded:
         return made.engine
     found = _beside_floats(job, made.engine) if without is None else f"not measured: {without}"
-    return _noted(job, made.engine, f"accuracy: {found}")
+    precision = replace(made.engine.parts.report.precision, accuracy=(found,))
+    return _changed(made.engine, _reference(planned.reference), precision=precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,16 +233,16 @@ def _not_measured(job: _Job, engine: Engine) -> str | None:
 
 
 def _noted(job: _Job, engine: Engine, note: str) -> Engine:
-    """The engine with one more note."""
-    return _with_notes(engine, (note,), _reference(job.planned.reference))
+    """The engine with one more note, in front."""
+    notes = (note, *engine.parts.report.notes)
+    return _changed(engine, _reference(job.planned.reference), notes=notes)
 
 
-def _with_notes(
-    engine: Engine, notes: tuple[str, ...], reference: Reference | None = None
-) -> Engine:
-    """The engine with more notes, in front. reference: by default that which its parts keep."""
-    report = replace(engine.parts.report, notes=(*notes, *engine.parts.report.notes))
-    parts = replace(engine.parts, report=report)
+def _changed(engine: Engine, reference: Reference | None = None, **fields: Any) -> Engine:
+    """The engine with other fields of its report. reference: by default that which its parts
+    keep.
+    """
+    parts = replace(engine.parts, report=replace(engine.parts.report, **fields))
     return Engine(parts, reference=reference, max_contexts=engine.max_contexts)
 
 

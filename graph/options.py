@@ -151,6 +151,12 @@ def check_precision(precision: object, strict: bool) -> None:
         )
 
 
+def kinds_of(precision: str | Mapping[str, str]) -> tuple[str, ...]:
+    """The types that a precision asks for, other than float32, each once."""
+    found = precision.values() if isinstance(precision, Mapping) else (precision,)
+    return tuple(kind for kind in dict.fromkeys(found) if kind != "float32")
+
+
 def check_calibration(precision: object, calibration: object, accuracy: object) -> None:
     """Refuse products of bytes without ranges, and ranges or a budget that nothing would use.
 

@@ -31,6 +31,8 @@ from ..tir.target.gpu import GpuRates
 from ..tir.target.kinds import BUILT_IN, is_kind
 from ..tir.target.names import FEATURES, machines_of, names_gpu
 from ..tir.target.target import CpuTarget, GpuTarget, Target
+from .model.precision_json import precision_from_json, precision_to_json
+from .model.precision_report import PrecisionReport
 from .model.report import EngineReport, KernelReport, MemoryPlan
 
 Emitted = TypeVar("Emitted", bound=EmittedProgram)
@@ -164,7 +166,7 @@ def report_to_json(report: EngineReport) -> Json:
         "seconds": [[name, seconds] for name, seconds in report.seconds],
         "tolerance": report.tolerance,
         "whole": report.whole,
-        "rounded": [cut_line(line) for line in report.rounded],
+        "precision": precision_to_json(report.precision),
         "allow": list(report.allow),
     }
 
@@ -177,16 +179,25 @@ def _kernel_to_json(kernel: KernelReport) -> Json:
 def report_from_json(data: Reader) -> EngineReport:
     """The report that `report_to_json` wrote. Raises: IRError."""
     pairs = [list(item.items(2)) for item in data["seconds"].items()]
-    whole, rounded, allow = (data.optional(name) for name in ("whole", "rounded", "allow"))
+    whole, allow = (data.optional(name) for name in ("whole", "allow"))
     return EngineReport(
         tuple(_kernel_report(item) for item in data["kernels"].items()),
         tuple(item.line() for item in data["notes"].items()),
         tuple((pair[0].text(), pair[-1].number()) for pair in pairs if pair),
         data["tolerance"].or_none(Reader.number),
         "off" if whole is None else whole.text(),
-        rounded=() if rounded is None else tuple(item.line() for item in rounded.items()),
+        precision=_precision(data),
         allow=() if allow is None else tuple(item.line() for item in allow.items()),
     )
+
+
+def _precision(data: Reader) -> PrecisionReport:
+    """What products compute with; older files have only lines of the products that are rounded."""
+    kept, rounded = (data.optional(name) for name in ("precision", "rounded"))
+    if kept is not None:
+        return precision_from_json(kept)
+    lines = () if rounded is None else tuple(item.line() for item in rounded.items())
+    return PrecisionReport(remarks=lines)
 
 
 def plan_to_json(plan: MemoryPlan) -> Json:

@@ -24,7 +24,12 @@ from tilewright.autotune.log.choice import choose
 from tilewright.autotune.result import TunedFunction, TuneResult
 from tilewright.runtime.machine.timing import summarise
 from tilewright.runtime.measure.roofline import Roofline, Work
-from tilewright.runtime.model.precision_report import PrecisionReport
+from tilewright.runtime.model.precision_report import (
+    LayerPrecision,
+    LayerTimes,
+    PrecisionReport,
+    SliceScore,
+)
 from tilewright.runtime.model.profile import Profile, StepTime
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
@@ -40,10 +45,12 @@ pytestmark = [
 ]
 
 
-NOTES = (
-    "precision: 'fc1': bytes: error 3.8e-02 of the power of its result; 2 us, in floats 3 us",
-    "precision: 'fc2': float32: its channels are in 16 groups",
-    "accuracy: top1 of all: 0.98 for 0.99, 700 samples",
+NARROW = PrecisionReport(
+    (
+        LayerPrecision("fc1", "bytes", "", 0.038, LayerTimes(2e-6, 3e-6)),
+        LayerPrecision("fc2", "float32", "its channels are in 16 groups"),
+    ),
+    scores=(SliceScore("top1", "all", 700, 0.99, 0.98, 0.01),),
 )
 
 
@@ -77,7 +84,6 @@ def refusal() -> ScheduleError:
 def cases() -> tuple[Case, ...]:
     engine = tiny_engine()
     roofline = Roofline(summarise([1e-3]), 2, Work(10**8, 10**6), 200.0, 50.0)
-    narrow = PrecisionReport.of(NOTES)
     steps = (StepTime("<conv>", "k1", 3e-3, 1e-3), StepTime("relu", "k2", 1e-3))
     history = (trial(0, seconds=4e-6), trial(1, seconds=2e-6))
     tuned = TunedFunction(scaled(), 1, choose(history), history)
@@ -88,8 +94,8 @@ def cases() -> tuple[Case, ...]:
         Case("report", engine.explain(), ("mm1", "2 times", "4 launches in order"), 1),
         Case("memory plan", engine.memory_plan, ("offset in the arena, KiB", "first matmul"), 1),
         Case("coverage", engine.tuning, ("kernels 3: default 3", "relu"), 0),
-        Case("precision", narrow, ("fc1", "3.8e-02", "top1 of all: 0.98"), 0),
-        Case("layer errors", narrow.picture(), ("fc1", "error, of the power of the result"), 1),
+        Case("precision", NARROW, ("fc1", "3.8e-02", "top1 of all: 0.98"), 0),
+        Case("layer errors", NARROW.picture(), ("fc1", "error, of the power of the result"), 1),
         Case("roofline", roofline, ("50% of the compute limit", "operations per byte"), 1),
         Case("profile", Profile("m", 2, 5, 4e-3, steps), ("<conv>", "75.0%", "33%"), 1),
         Case("result", TuneResult((tuned,), "budget"), ("ended: budget", "trials"), 2),

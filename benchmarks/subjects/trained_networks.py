@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 from tilewright.graph.types import Array
 
+from .causal_layer import CausalLayer
+
 OPSET = 20
 EPOCHS = 30
 STEPS = 400  # of the GPT
@@ -39,31 +41,13 @@ class _Rows(nn.Module):
         return scores
 
 
-class _Layer(nn.Module):
-    """Attention to what came before, then two products."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before, self.between = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.taken, self.given = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x: Tensor) -> Tensor:
-        parts = self.taken(self.before(x)).unflatten(-1, (3, HEADS, WIDTH // HEADS))
-        q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
-        seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.given(seen.transpose(1, 2).flatten(2))
-        made: Tensor = x + self.down(nn.functional.gelu(self.up(self.between(x))))
-        return made
-
-
 class _Characters(nn.Module):
     """A GPT that says which character comes next."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
         self.kinds, self.places = nn.Embedding(count, WIDTH), nn.Embedding(LENGTH, WIDTH)
-        self.layers = nn.Sequential(*(_Layer() for _ in range(LAYERS)))
+        self.layers = nn.Sequential(*(CausalLayer(WIDTH, HEADS) for _ in range(LAYERS)))
         self.norm, self.last = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, count)
 
     def forward(self, tokens: Tensor) -> Tensor:

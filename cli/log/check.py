@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..arguments import add_compilation, add_json, shapes_of
 from ..constants import constants_of
 from ..errors import MISMATCH, OK, UsageError
+from ..precision import add_planned_types, types_of
 from ..text import WIDTH, bad, good, paragraph, shortened, table, working
 from .arguments import add_action, print_problems
 
@@ -43,6 +44,7 @@ def add_parser(actions: Verbs) -> None:
     parser.add_argument("model", metavar="MODEL", nargs="?", help="an ONNX model")
     parser.add_argument("--log", required=True, metavar="LOG", help="a file, or a folder of files")
     add_compilation(parser)
+    add_planned_types(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -73,7 +75,7 @@ def _coverage(log: TuningLog, arguments: argparse.Namespace) -> Coverage:
     from ...graph.plan.tasks import taken
     from ...runtime.model.coverage import Coverage, Covered
 
-    target = resolve_target(arguments.target)
+    target, given = resolve_target(arguments.target), types_of(arguments)
     with working("planning the model"):
         functions = taken(
             arguments.model,
@@ -82,6 +84,8 @@ def _coverage(log: TuningLog, arguments: argparse.Namespace) -> Coverage:
             constants=constants_of(arguments.constants),
             tolerance=arguments.tolerance,
             schedules=log,
+            precision=given.precision,
+            calibration=given.calibration,
         )
         advice = [(func.name, places, log.advice(func, target)) for func, places in functions]
     return Coverage(

@@ -59,7 +59,7 @@ class PythonBackend:
             (),
             options.notes,
             tolerance=options.tolerance,
-            rounded=options.rounded,
+            precision=options.precision,
             allow=options.allow,
         )
         return parts_of(code, (), report, plain_model(job.program, job.constants), options)

@@ -36,7 +36,6 @@ def _lines(planned: Planned) -> Iterator[str]:
         yield "random numbers are the same in every run; noise that is new in each is an input"
     yield from _of_others(planned)
     yield from (f"pass {report}" for report in planned.passes)
-    yield from map(str, planned.products)
     if planned.checker is not None:
         yield str(planned.checker)
     yield from planned.notes

@@ -109,9 +109,9 @@ def plan_model(
     rounded = round_data(imported, target, strict=strict)
     imported = rounded.graph
     pipeline = chosen_passes(passes)
-    pricer = Pricer(target, source, strict=strict, tolerance=tolerance, allow=_allowed(precision))
+    pricer = Pricer(target, source, strict=strict, tolerance=tolerance, allow=allowed_by(precision))
     run = run_by(pipeline, target, strict=strict)
-    graph, reports, products = _optimised(imported, run, pricer, precision, check)
+    graph, reports, products = optimised(imported, run, pricer, precision, check)
     if passes is not None or has_bytes(imported):
         reports += left_out(pipeline, target, strict=strict)
     clock.lap("passes", [("check of passes", report.check_seconds) for report in reports])
@@ -141,7 +141,7 @@ def plan_model(
     )
 
 
-def _optimised(
+def optimised(
     imported: Graph,
     pipeline: tuple[GraphPass, ...],
     pricer: Pricer,
@@ -150,6 +150,8 @@ def _optimised(
 ) -> tuple[Graph, tuple[PassReport, ...], tuple[ProductPrecision, ...]]:
     """The graph after all passes. Products are rounded after patterns are found and the layout is
     known, and before what moves Reshapes, so that what rounds their data joins what makes it.
+    Which of them are, the cost model alone decides, whatever a log knows of some: a model has the
+    same products when it is tuned and when it is compiled with what that found.
     """
     if precision == "float32":
         return *optimise(imported, pipeline, check=check), ()
@@ -157,8 +159,10 @@ def _optimised(
     at = kinds.index(True) if True in kinds else len(pipeline)
     graph, before = optimise(imported, pipeline[:at], check=check)
 
+    plain = Pricer(pricer.target, tolerance=pricer.tolerance, allow=pricer.allow)
+
     def price(alone: Graph) -> float:
-        return min(one.seconds for one in alternatives(alone, FusionGroup(alone.nodes), pricer))
+        return min(one.seconds for one in alternatives(alone, FusionGroup(alone.nodes), plain))
 
     pairs = covers((pricer.target.instructions,), PAIRS) and bool(pricer.allow)
     products = choose_halves(imported, graph, precision, price, pairs=pairs)
@@ -167,7 +171,7 @@ def _optimised(
     return graph, (*before, *after), products
 
 
-def _allowed(precision: Precision) -> tuple[str, ...]:
+def allowed_by(precision: Precision) -> tuple[str, ...]:
     """The instructions that a precision consents to."""
     kinds = precision.values() if isinstance(precision, Mapping) else (precision,)
     return (VDPBF16PS.name,) if "bfloat16" in kinds else ()

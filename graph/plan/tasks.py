@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ...driver.resolve_target import resolve_target
+from ...schedule.rules.default import rule_for
 from ...schedule.source import ScheduleSource
 from ...tir.func import PrimFunc
 from ...tir.target.target import Target
@@ -19,14 +20,26 @@ from ..importers.onnx.importer import Source
 from ..importers.symbols import Shapes
 from ..importers.traced_model import traced_model
 from ..ir.ir import Graph
-from ..options import check_constants, check_tolerance, given_passes
+from ..options import (
+    OptionError,
+    check_calibration,
+    check_constants,
+    check_precision,
+    check_tolerance,
+    given_passes,
+)
 from ..passes.passes import chosen_passes
-from ..passes.pipeline import GraphPass, optimise, run_by
+from ..passes.pipeline import GraphPass, run_by
+from ..precision.byte_model import ByteRequest, byte_model
+from ..precision.halves import Precision
 from .choose import choose
 from .flatten import flatten
 from .fusion import fuse
-from .plan import plan_model
+from .plan import allowed_by, optimised, plan_model
 from .pricing import Pricer
+
+if TYPE_CHECKING:
+    from ..precision.calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +61,13 @@ class ModelTasks:
     """The functions of all alternatives, each once.
 
     alternatives: for each group of nodes, the ways to compute it, each the keys of its functions.
+    untuned: functions whose rule multiplies by an instruction with a liberty, to which the
+    precision consents and a log of schedules for all models cannot.
     """
 
     tasks: tuple[ModelTask, ...]
     alternatives: tuple[tuple[tuple[str, ...], ...], ...]
+    untuned: tuple[ModelTask, ...] = ()
 
     def latency(self, seconds: Mapping[str, float]) -> float | None:
         """The sum of the kernels of the fastest alternatives, given the seconds of functions by
@@ -90,18 +106,27 @@ def tasks(
     constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
     passes: Iterable[GraphPass] | None = None,
+    precision: Precision = "float32",
+    calibration: Calibration | None = None,
 ) -> Tasks:
     """The functions of all alternatives, each once, with the number of places in the model that it
     could serve.
 
     model: a path, bytes, a ModelProto, a Graph, a module of torch, or a function of JAX. target:
-    this machine's CPU by default. args, shapes, constants, tolerance, passes: as `compile` has
-    them.
+    this machine's CPU by default. args, shapes, constants, tolerance, passes, precision,
+    calibration: as `compile` has them, but for precision="auto", which is decided by measuring.
     Raises: ModelError, TargetError.
     """
     known = cast("Source | Graph", traced_model(model, args, None, shapes))
     found = model_tasks(
-        known, target, shapes=shapes, constants=constants, tolerance=tolerance, passes=passes
+        known,
+        target,
+        shapes=shapes,
+        constants=constants,
+        tolerance=tolerance,
+        passes=passes,
+        precision=precision,
+        calibration=calibration,
     )
     return Tasks((task.func, task.places) for task in found.tasks)
 
@@ -114,6 +139,8 @@ def model_tasks(
     constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
     passes: Iterable[GraphPass] | None = None,
+    precision: Precision = "float32",
+    calibration: Calibration | None = None,
 ) -> ModelTasks:
     """The same functions with the nodes of the model, and which of them are alternatives.
 
@@ -123,10 +150,12 @@ def model_tasks(
     check_tolerance(tolerance, strict=False)
     machine = resolve_target(target)
     pipeline = run_by(chosen_passes(given_passes(passes)), machine)
-    optimised, _ = optimise(imported_graph(model, shapes, constants), pipeline, check=False)
-    graph = flatten(optimised).graph
+    imported, others = _narrowed(
+        imported_graph(model, shapes, constants), machine, precision, calibration
+    )
+    pricer = Pricer(machine, tolerance=tolerance, allow=allowed_by(others))
+    graph = flatten(optimised(imported, pipeline, pricer, others, check=False)[0]).graph
     found: dict[str, ModelTask] = {}
-    pricer = Pricer(machine, tolerance=tolerance)
     decisions = choose(graph, fuse(graph).groups, pricer)
     for decision in decisions:
         used = {part.kernel.key: part for one in decision.alternatives for part in one.parts}
@@ -139,7 +168,45 @@ def model_tasks(
         tuple(tuple(part.kernel.key for part in one.parts) for one in decision.alternatives)
         for decision in decisions
     )
-    return ModelTasks(tuple(found.values()), tuple(ways))
+    free = {key for key, one in found.items() if _takes_liberty(one.func, pricer)}
+    tasks, untuned = (
+        tuple(one for key, one in found.items() if (key in free) is is_free)
+        for is_free in (False, True)
+    )
+    return ModelTasks(tasks, tuple(ways), untuned)
+
+
+def _narrowed(
+    imported: Graph, target: Target, precision: Precision, calibration: Calibration | None
+) -> tuple[Graph, Precision]:
+    """The graph that `compile` plans for a precision without an accuracy, and the precision of its
+    products that multiply no bytes. Raises: ModelError.
+    """
+    if precision == "auto":
+        raise OptionError(
+            "tasks: precision='auto' is decided in each compile, by measuring the engine that it "
+            "makes; expected the types of products.",
+            code="tasks-auto",
+            hints=(
+                "compile it once with its accuracy=...; engine.explain().precision says what each "
+                'product has, and precision={"fc1": "int8", ...} names that.',
+            ),
+        )
+    check_precision(precision, strict=False)
+    check_calibration(precision, calibration, None)
+    if calibration is None:
+        return imported, precision
+    request = ByteRequest.of(precision, calibration, target, is_checked=False)
+    model = byte_model(imported, target, request)
+    return model.with_levels(model.layers), request.others
+
+
+def _takes_liberty(func: PrimFunc, pricer: Pricer) -> bool:
+    """Whether the schedule of a function is another one where the precision consents to it."""
+    if not pricer.allow:
+        return False
+    rules = (rule_for(func, pricer.target, allow=allow) for allow in ((), pricer.allow))
+    return len({rule.name for rule in rules}) > 1
 
 
 def taken(
@@ -150,6 +217,8 @@ def taken(
     constants: Mapping[str, object] | None = None,
     tolerance: float | None = None,
     schedules: ScheduleSource | None = None,
+    precision: Precision = "float32",
+    calibration: Calibration | None = None,
 ) -> list[tuple[PrimFunc, int]]:
     """The functions that `compile` would build, each with the number of its launches; nothing is
     built.
@@ -159,12 +228,12 @@ def taken(
     """
     check_constants(constants)
     check_tolerance(tolerance, strict=False)
+    machine = resolve_target(target)
+    imported, others = _narrowed(
+        imported_graph(model, shapes, constants), machine, precision, calibration
+    )
     planned = plan_model(
-        imported_graph(model, shapes, constants),
-        resolve_target(target),
-        schedules,
-        check=False,
-        tolerance=tolerance,
+        imported, machine, schedules, check=False, tolerance=tolerance, precision=others
     )
     program = planned.lowered.program
     places = Counter(launch.function for launch in program.launches)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ...runtime.model.precision_report import SliceScore
 from ...tir.errors import known_names
 from ..errors import ModelError
 from ..types import Array
@@ -76,27 +77,6 @@ class Item:
     expected: object
 
 
-@dataclass(frozen=True, slots=True)
-class SliceScore:
-    """The mean scores of a part of the data: of floats, and of what was made. count: of samples."""
-
-    name: str
-    count: int
-    exact: float
-    narrow: float
-    is_held: bool
-
-    @property
-    def drop(self) -> float:
-        """By how much the score is lower."""
-        return self.exact - self.narrow
-
-    def __str__(self) -> str:
-        held = "" if self.is_held else ", not held to the budget"
-        scores = f"{self.narrow:.6g}, in floats {self.exact:.6g}"
-        return f"{self.name}: {scores}; {self.count} samples{held}"
-
-
 class Evaluation:
     """Measures models beside the model of floats on one set of data."""
 
@@ -129,16 +109,18 @@ class Evaluation:
     def compared(self, outputs: Sequence[Outputs]) -> tuple[SliceScore, ...]:
         """The scores of outputs beside those of floats: of all data, then of each slice."""
         exact, narrow = (np.concatenate(one) for one in (self.exact, self.scores(outputs)))
+        metric = self.accuracy.metric if isinstance(self.accuracy.metric, str) else "score"
         found = []
         for name, members, is_held in self._slices:
             if members.any():
-                count, means = int(members.sum()), (exact[members].mean(), narrow[members].mean())
-                found.append(SliceScore(name, count, float(means[0]), float(means[1]), is_held))
+                means = float(exact[members].mean()), float(narrow[members].mean())
+                most = self.accuracy.max_drop if is_held else None
+                found.append(SliceScore(metric, name, int(members.sum()), *means, most))
         return tuple(found)
 
     def is_within(self, found: Iterable[SliceScore]) -> bool:
         """Whether all that is held to the budget keeps it."""
-        return all(one.drop <= self.accuracy.max_drop for one in found if one.is_held)
+        return all(one.is_within for one in found)
 
     def _score(self, number: int, outputs: Outputs) -> Scores:
         metric, item = self.accuracy.metric, self.items[number]

@@ -46,7 +46,7 @@ def corrected_biases(
 def _added(graph: Graph, layer: Layer, mean: NDArray[np.float32]) -> NDArray[np.float64]:
     """What rounding its weights adds to the mean of each output of a layer."""
     weights = cast(Floats, array_of(graph.constants[layer.weights]))
-    levels, scales = weight_levels(weights, layer.axis)
+    levels, scales = weight_levels(weights, layer.scale_axis)
     errors = levels * scales.astype(np.float64) - weights
     by_output = np.moveaxis(errors, layer.axis, 0)
     sums = by_output.reshape(*by_output.shape[:2], -1).sum(axis=2)

@@ -16,8 +16,9 @@ from .calibration import Calibration
 from .calibration_data import CalibrationData, items_of
 from .channel_factors import Factors, rescaled
 from .equalisation import equalised_factors, smoothing_factors
+from .layers import WEIGHTS, WeightScales
 from .prepared import prepared_graph
-from .products import products_digest
+from .products import model_products, products_digest
 from .ranges import (
     ENTROPY_LEVELS,
     METHODS,
@@ -51,6 +52,7 @@ def calibrate(
     averaging: float = 0.01,
     equalise: bool = False,
     smooth: float | None = None,
+    weights: WeightScales = "channel",
     most: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -75,13 +77,13 @@ def calibrate(
     which their weights are as large on either side (M. Nagel et al., 2019). smooth: first move
     peaks of channels from data to the weights of matrix products, 0.5 for half of them
     (SmoothQuant, G. Xiao et al., 2023); the data are read twice. `compile` divides likewise.
+    weights: a scale of levels for each output "channel"; for all of a "tensor", which loses more.
     Raises: OptionError; CalibrationError, a ModelError, for data that do not fit, for NaN, and for
     infinities of inputs and of what products read or make; what `compile` raises.
     """
     _check(method, bins, percentile, averaging, most)
-    _check_factors(equalise, smooth, data)
-    if executor is not None and method == "moving":
-        raise _needs_order()
+    _check_factors(equalise, smooth, weights, data)
+    _check_order(method, executor)
     check_shapes(shapes)
     tell = progress or _silent
     tell("import")
@@ -95,7 +97,7 @@ def calibrate(
         averaging if method == "moving" else None,
     )
     tell("ranges")
-    return _calibration(prepared, _Choice(method, bins, percentile), found, factors)
+    return _calibration(prepared, _Choice(method, bins, percentile, weights), found, factors)
 
 
 def _factors(prepared: Graph, collect: _Collector, equalise: bool, smooth: float | None) -> Factors:
@@ -135,11 +137,12 @@ class _Collector:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """How a range is chosen."""
+    """How a range is chosen, and what of weights gets a scale."""
 
     method: CalibrationMethod
     bins: int
     percentile: float
+    weights: WeightScales
 
     def __call__(self, value: ValueStatistics, seen: Bounds) -> Bounds:
         """The range of a value. Requires: it has elements, all finite."""
@@ -177,6 +180,8 @@ def _calibration(
         {name: one.histogram for name, one in finite.items() if one.histogram is not None},
         factors,
         tuple(name for name, one in found.values.items() if not one.is_finite),
+        choose.weights,
+        model_products(prepared),
     )
 
 
@@ -200,11 +205,13 @@ def _check(
         raise _no_option("most", most, "a number of items, or None for all")
 
 
-def _check_factors(equalise: object, smooth: object, data: object) -> None:
+def _check_factors(equalise: object, smooth: object, weights: object, data: object) -> None:
     """Refuse what has no meaning, and data that can be read once where they are read twice.
 
     Raises: OptionError.
     """
+    if weights not in WEIGHTS:
+        raise _no_option("weights", weights, " or ".join(f"'{one}'" for one in WEIGHTS))
     if not isinstance(equalise, bool):
         raise _no_option("equalise", equalise, "True or False")
     if smooth is None:
@@ -220,13 +227,15 @@ def _check_factors(equalise: object, smooth: object, data: object) -> None:
         )
 
 
-def _needs_order() -> OptionError:
-    return OptionError(
-        "calibrate: options method='moving' and executor contradict each other: a moving average "
-        "depends on the order of the items.",
-        code="calibrate-moving-executor",
-        hints=("leave out one of them.",),
-    )
+def _check_order(method: object, executor: object) -> None:
+    """Refuse workers for what depends on the order of the items. Raises: OptionError."""
+    if executor is not None and method == "moving":
+        raise OptionError(
+            "calibrate: options method='moving' and executor contradict each other: a moving "
+            "average depends on the order of the items.",
+            code="calibrate-moving-executor",
+            hints=("leave out one of them.",),
+        )
 
 
 def _is_number(value: object, low: float, high: float) -> bool:

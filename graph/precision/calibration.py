@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import accumulate, pairwise
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,19 @@ from ..types import Array
 from .calibration_file import calibration_file_error, read_calibration, write_calibration
 from .channel_factors import Factors
 from .histogram import LEAST_EXPONENT, MOST_EXPONENT, Counts, Float32s, ValueHistogram
-from .products import products_digest
+from .layers import WEIGHTS, WeightScales
+from .products import ModelProducts, model_products, products_digest
 from .ranges import METHODS, CalibrationMethod, Interval
 
 if TYPE_CHECKING:
     from ...tir.svg.picture import Picture
 
-_FORMAT = 1
+Value = TypeVar("Value")
+
+_FORMAT = 2
+_READABLE = (1, _FORMAT)  # what 1 has not is `weights` and `products`
+_NO_PRODUCTS = ModelProducts((), "")
+_MOST_NAMES = 64  # of values of one product
 _SHOWN = 12  # digits of a digest that people are shown
 _KINDS: dict[str, np.dtype[Any]] = {
     "ranges": np.dtype(np.float32),
@@ -53,7 +59,9 @@ class Calibration:
     reads, the largest magnitude, and the mean, in each channel that the product sums over.
     histograms: of each value, where the method needs them. factors: by which channels of values
     were divided before that, where `equalise` or `smooth` was asked for. infinite: values that were
-    infinite, as the masks of an attention are; they have no range.
+    infinite, as the masks of an attention are; they have no range. weights: whether levels of
+    weights get a scale for each output, "channel", or one for all, "tensor". products: by which a
+    model is known whose values are called otherwise.
     """
 
     model: str
@@ -67,21 +75,25 @@ class Calibration:
     histograms: Mapping[str, ValueHistogram] = field(default_factory=dict)
     factors: Factors = field(default_factory=dict)
     infinite: tuple[str, ...] = ()
+    weights: WeightScales = "channel"
+    products: ModelProducts = _NO_PRODUCTS
 
     @property
     def title(self) -> str:
         """In a line: of which model, by which method, from how much data."""
         return (
             f"calibration of '{self.model}' by {self.method}: {len(self.ranges)} values, "
-            f"{self.items} item{'' if self.items == 1 else 's'}, digest {self.digest[:_SHOWN]}"
+            f"{self.items} item{'' if self.items == 1 else 's'}"
+            f"{', weights by tensor' if self.weights == 'tensor' else ''}"
+            f", digest {self.digest[:_SHOWN]}"
         )
 
     @property
     def key(self) -> str:
-        """What identifies what `compile` takes of it: equal for equal models, ranges, means and
-        factors.
+        """What identifies what `compile` takes of it: equal for equal models, ranges, means,
+        factors and scales of weights.
         """
-        digest = hashlib.sha256(self.digest.encode())
+        digest = hashlib.sha256(f"{self.digest} {self.weights}".encode())
         for name, interval in sorted(self.ranges.items()):
             digest.update(repr((name, interval)).encode())
         for arrays in (self.channel_means, self.factors):
@@ -114,17 +126,41 @@ class Calibration:
         table = ranges_html(self.ranges, self.histograms)
         return f"<p>{escape(self.title)}</p>{self.picture().svg}{table}{below}"
 
-    def check_fits(self, prepared: Graph) -> None:
-        """Refuse a prepared graph of another model than was calibrated. Raises: ModelError."""
+    def fitted(self, prepared: Graph) -> Calibration:
+        """The calibration as it is of a prepared graph; where that has the same products under
+        other names, with these, of what products read and make. Raises: ModelError for a graph of
+        another model than was calibrated.
+        """
         found = products_digest(prepared)
-        if found != self.digest:
-            raise ModelError(
-                f"compile: the calibration is of '{self.model}' with digest "
-                f"{self.digest[:_SHOWN]}, and the model is '{prepared.name}' with "
-                f"{found[:_SHOWN]}; expected one of the same products and weights.",
-                code="calibration-model",
-                hints=("tw.calibrate(model, data) makes one of this model.",),
-            )
+        if found == self.digest:
+            return self
+        names = self.products.renaming(model_products(prepared))
+        if names is not None and self.factors.keys() <= names.keys():
+            return self._renamed(names, found)
+        raise ModelError(
+            f"compile: the calibration is of '{self.model}' with digest "
+            f"{self.digest[:_SHOWN]}, and the model is '{prepared.name}' with "
+            f"{found[:_SHOWN]}; expected one of the same products and weights.",
+            code="calibration-model",
+            hints=("tw.calibrate(model, data) makes one of this model.",),
+        )
+
+    def _renamed(self, names: Mapping[str, str], digest: str) -> Calibration:
+        def known(values: Mapping[str, Value]) -> dict[str, Value]:
+            return {names[name]: value for name, value in values.items() if name in names}
+
+        return replace(
+            self,
+            digest=digest,
+            ranges=known(self.ranges),
+            extremes=known(self.extremes),
+            channel_peaks=known(self.channel_peaks),
+            channel_means=known(self.channel_means),
+            histograms=known(self.histograms),
+            factors=known(self.factors),
+            infinite=(),
+            products=_NO_PRODUCTS,
+        )
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write a file that `Calibration.load` reads, in place of one that is there; the file.
@@ -164,6 +200,9 @@ class Calibration:
             "factors": _sizes(self.factors),
             "counts": _sizes(counts),
             "infinite": list(self.infinite),
+            "weights": self.weights,
+            "products": [list(names) for names in self.products.names],
+            "form": self.products.form,
         }
 
     def _arrays(self) -> dict[str, Array]:
@@ -192,8 +231,9 @@ def _joined(parts: Iterable[object], kind: np.dtype[np.generic]) -> Array:
 
 def _decoded(header: Reader, arrays: Mapping[str, Array]) -> Calibration:
     """The calibration that a file holds. Raises: IRError, ValueError."""
-    if header["format"].integer() != _FORMAT:
-        raise ValueError(f"its format is not {_FORMAT}")
+    version = header["format"].integer()
+    if version not in _READABLE:
+        raise ValueError(f"its format is not {' or '.join(map(str, _READABLE))}")
     if {name: array.dtype for name, array in arrays.items()} != _KINDS:
         raise ValueError(f"its arrays are not {', '.join(_KINDS)}")
     names = _names(header["values"])
@@ -216,7 +256,17 @@ def _decoded(header: Reader, arrays: Mapping[str, Array]) -> Calibration:
         },
         _factors(header["factors"], arrays["factors"]),
         _names(header["infinite"]),
+        *(() if version < _FORMAT else _weights_and_products(header)),
     )
+
+
+def _weights_and_products(header: Reader) -> tuple[WeightScales, ModelProducts]:
+    names = tuple(
+        tuple(name.text() for name in product.items(_MOST_NAMES))
+        for product in header["products"].items()
+    )
+    weights: WeightScales = header["weights"].one_of(*WEIGHTS)  # type: ignore[assignment]
+    return weights, ModelProducts(names, header["form"].text(64))
 
 
 def _names(listed: Reader) -> tuple[str, ...]:

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
-from ...runtime.files.regular_file import open_regular
+from ...runtime.files.array_files import read_arrays
 from ...runtime.model.interface import TensorSpec
 from .statistics import CalibrationError
 
@@ -100,14 +98,8 @@ def _of_folder(folder: Path) -> Iterator[object]:
 def _of_file(path: Path) -> object:
     """The array of a .npy, the arrays of a .npz by name. Raises: CalibrationError."""
     try:
-        with open_regular(path) as file:  # NumPy leaves a damaged one open
-            if file is None:
-                raise ValueError("it is no regular file")
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return found
-            return {name: found[name] for name in found.files}
-    except Exception as error:  # any class: NumPy's reader raises what its parts do
+        return read_arrays(path)
+    except (OSError, ValueError) as error:
         raise CalibrationError(
             f"calibrate: '{path}' is no file of arrays: {str(error).rstrip('.')}; expected .npy or "
             ".npz, no pickles.",

@@ -40,14 +40,30 @@ class ScaledOperand:
 
 @dataclass(frozen=True, slots=True)
 class ChannelDivision:
-    """`rescaled` as a pass, which is compared as others are."""
+    """`rescaled` as a pass, so that it is compared as others are: by the outputs, since values of
+    a name are to be the same in both graphs, and what is divided is none. Here it has another name.
+    """
 
     factors: Factors
 
     keeps_rounding: ClassVar[bool] = False
 
     def __call__(self, graph: Graph) -> Graph:
-        return rescaled(graph, self.factors)
+        divided = rescaled(graph, self.factors)
+        if divided is graph:
+            return graph
+        inner = divided.types.keys() - {*graph.inputs, *graph.outputs, *divided.constants}
+        builder = GraphBuilder.like(divided)
+        names = {name: builder.fresh(f"{name}.divided") for name in sorted(inner)}
+
+        def named(values: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(names.get(value, value) for value in values)
+
+        nodes = tuple(
+            replace(node, inputs=named(node.inputs), outputs=named(node.outputs))
+            for node in divided.nodes
+        )
+        return rebuilt(divided, nodes, divided.constants)
 
 
 def rescaled(graph: Graph, factors: Factors) -> Graph:

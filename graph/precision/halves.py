@@ -20,6 +20,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from ...runtime.model.precision_report import FLOATS, LayerPrecision, LayerTimes
 from ...tir.errors import known_names
 from ..errors import ModelError
 from ..ir.build import GraphBuilder
@@ -48,23 +49,24 @@ class PrecisionError(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class ProductPrecision:
-    """How a product is computed. kind: the type of 16 bits, or "float32". reason: in words."""
+    """How a product is computed. kind: the type of 16 bits, or "float32". reason: in words. times:
+    by the cost model, in the best form of 16 bits and in float32; None where only float32 can be.
+    """
 
     node: GraphNode
     form: Form
     kind: str
     reason: str
+    times: LayerTimes | None = None
 
     @property
-    def told(self) -> str:
-        """The node, and what of it is rounded to what."""
-        if self.form == "float32":
-            return f"{self.node.title}: float32"
-        what = "weights" if self.form == "weights" else "data and weights"
-        return f"{self.node.title}: {what} in {self.kind}"
-
-    def __str__(self) -> str:
-        return f"precision: {self.told}: {self.reason}"
+    def layer(self) -> LayerPrecision:
+        """The product as reports have it."""
+        kind = FLOATS
+        if self.form != "float32":
+            kind = f"{'weights' if self.form == 'weights' else 'data and weights'} in {self.kind}"
+        name = self.node.name or self.node.outputs[0]
+        return LayerPrecision(name, kind, self.reason, times=self.times)
 
 
 def choose_halves(
@@ -120,7 +122,9 @@ def _by_label(imported: Graph, precision: Precision) -> dict[str, str]:
     products = [node for node in imported.nodes if isinstance(node.op, Product)]
     found = {}
     for name, kind in precision.items():
-        node = next((n for n in imported.nodes if name in (n.name, *n.outputs)), None)
+        # products first: all nodes that a linear layer of torch becomes have its name
+        each = (n for n in (*products, *imported.nodes) if name in (n.name, *n.outputs))
+        node = next(each, None)
         if node is None or not isinstance(node.op, Product):
             problem = "the model has no such node or value"
             if node is not None:
@@ -181,13 +185,13 @@ class _Chooser:
         if prices.get("both", math.inf) < WORTH * prices[best]:
             best = "both"
         own = self._priced(node, "float32", "float32")
-        times = f"estimated {prices[best] * 1e6:.1f} us, in float32 {own * 1e6:.1f} us"
+        times = LayerTimes(prices[best], own, is_estimate=True)
         if forced:
-            return ProductPrecision(node, _form(best), kind, f"as asked; {times}")
-        if prices[best] > WORTH * own:
-            why = f"not clearly faster in {kind}: {times}"
-            return ProductPrecision(node, "float32", "float32", why)
-        return ProductPrecision(node, _form(best), kind, times)
+            return ProductPrecision(node, _form(best), kind, "as asked", times)
+        if prices[best] >= WORTH * own:  # of equal prices, that which rounds nothing
+            why = f"not clearly faster in {kind}"
+            return ProductPrecision(node, "float32", "float32", why, times)
+        return ProductPrecision(node, _form(best), kind, "", times)
 
     def _priced(self, node: GraphNode, weights: str, data: str) -> float:
         """Seconds of the product alone with operands of these types."""

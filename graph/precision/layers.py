@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -15,14 +16,19 @@ from ..passes.integer_products import MOST_TERMS, output_axis
 from ..types import Splat, array_of
 
 Product = MatMul | Gemm | Conv
+WeightScales = Literal["channel", "tensor"]
+WEIGHTS: tuple[WeightScales, ...] = ("channel", "tensor")  # what may have a scale of its own
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A product of data and constant weights. axis: of the weights, along which its outputs lie."""
+    """A product of data and constant weights. axis: of the weights, along which its outputs lie.
+    is_by_tensor: whether levels of the weights have one scale, not one for each output.
+    """
 
     node: GraphNode
     axis: int
+    is_by_tensor: bool = False
 
     @property
     def name(self) -> str:
@@ -38,6 +44,11 @@ class Layer:
     def weights(self) -> str:
         """The constant that it multiplies with."""
         return self.node.inputs[1]
+
+    @property
+    def scale_axis(self) -> int | None:
+        """The axis of the weights along which scales of their levels lie; None: there is one."""
+        return None if self.is_by_tensor else self.axis
 
     @property
     def result(self) -> str:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...runtime.model.precision_report import SliceScore
 from ..types import Array
-from .accuracy import Evaluation, Outputs, SliceScore, normalised_error
+from .accuracy import Evaluation, Outputs, normalised_error
 from .layers import Layer
 from .simulation import Simulation
 

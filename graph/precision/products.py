@@ -61,6 +61,52 @@ def products_digest(prepared: Graph) -> str:
     return digest.hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class ModelProducts:
+    """The products of a model, whatever its values are called. names: of each product, what it
+    reads of a run and what it makes. form: what identifies the operators, the bits of their
+    weights, and which products and inputs of the model each reads from.
+    """
+
+    names: tuple[tuple[str, ...], ...]
+    form: str
+
+    def renaming(self, others: ModelProducts) -> dict[str, str] | None:
+        """What the values of these products are called in a model of the same ones; None where it
+        is another one.
+        """
+        if self.form != others.form or not self.form:
+            return None
+        found: dict[str, str] = {}
+        for mine, theirs in zip(self.names, others.names, strict=True):
+            for name, other in zip(mine, theirs, strict=True):
+                if found.setdefault(name, other) != other:
+                    return None
+        return found
+
+
+def model_products(prepared: Graph) -> ModelProducts:
+    """The products of a prepared graph, in order."""
+    digest, names = hashlib.sha256(), list[tuple[str, ...]]()
+    sources = {name: frozenset({f"input {n}"}) for n, name in enumerate(prepared.inputs)}
+    products = {one.node.outputs[0]: one for one in product_channels(prepared)}
+    for node in prepared.nodes:
+        read = [sources.get(name, frozenset()) for name in node.inputs]
+        made = frozenset[str]().union(*read)
+        if node.outputs[0] in products:
+            digest.update(repr((node.op.title, [sorted(one) for one in read])).encode())
+            for name in node.inputs:
+                if name in prepared.constants:
+                    digest.update(_bits(prepared.constants[name]))
+            made = frozenset({f"product {len(names)}"})
+            runs = (name for name in node.inputs if name not in prepared.constants)
+            names.append((*runs, *node.outputs))
+        sources |= dict.fromkeys(node.outputs, made)
+    outputs = [sorted(sources.get(name, ())) for name in prepared.outputs]
+    digest.update(repr(outputs).encode())
+    return ModelProducts(tuple(names), digest.hexdigest())
+
+
 def _bits(constant: Constant) -> bytes:
     """The type and the bits of a constant; those of a splat once."""
     array = array_of(constant)

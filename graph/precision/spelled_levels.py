@@ -4,7 +4,7 @@
 
 as ONNX's QuantizeLinear and DequantizeLinear have it, but that these divide, which takes a
 processor ten times as long. q is uint8 with one scale r and one zero z; v is int8 with a scale for
-each output, without a zero.
+each output, or one for all, without a zero.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LevelSpeller:
     def __init__(self, graph: Graph, builder: GraphBuilder) -> None:
         self._graph = graph
         self._builder = builder
-        self._weights: dict[tuple[str, int], str] = {}
+        self._weights: dict[tuple[str, int | None], str] = {}
 
     def number(self, source: str, scale: LevelScale, name: str) -> str:
         """The float32 that the levels of a value stand for; name: what they are called after."""
@@ -81,7 +81,7 @@ class LevelSpeller:
 
     def weights(self, layer: Layer) -> str:
         """The float32 that the levels of the weights of a layer stand for."""
-        key = name, axis = layer.weights, layer.axis
+        key = name, axis = layer.weights, layer.scale_axis
         if key not in self._weights:
             levels, scales = weight_levels(
                 cast(Floats, array_of(self._graph.constants[name])), axis
@@ -104,8 +104,10 @@ class LevelSpeller:
         return self._builder.constant(self._builder.fresh(name), value)
 
 
-def weight_levels(weights: Floats, axis: int) -> tuple[WholeWeights, Scales]:
-    """Weights as int8 from -127 to 127, and the scale of each output, with as many axes."""
+def weight_levels(weights: Floats, axis: int | None) -> tuple[WholeWeights, Scales]:
+    """Weights as int8 from -127 to 127, and the scale of each output, which lie along `axis`, or
+    one of all where that is None, with as many axes.
+    """
     others = tuple(n for n in range(weights.ndim) if n != axis)
     peaks = np.max(np.abs(weights), axis=others, keepdims=True).astype(np.float32)
     scale = peaks / np.float32(_WEIGHTS)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 from onnx.external_data_helper import load_external_data_for_model
@@ -25,19 +25,27 @@ from ..options import Shapes, Verify
 from .differences import ValueBound, ValueDifference, difference
 from .systems import ModelRun
 
+if TYPE_CHECKING:
+    from ..precision.accuracy import Accuracy
+    from ..precision.calibration import Calibration
+
 ModelSource = str | os.PathLike[str] | bytes | ModelProto
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSetting:
-    """target, shapes, schedules: as `compile` has them; bound: what outputs may be off by, whose
-    tolerance is that of the compile.
+    """target, shapes, schedules, tolerance, precision, calibration, accuracy: as `compile` has
+    them; bound: what outputs may be off by.
     """
 
     target: Target | str | None
     shapes: Shapes | None
     bound: ValueBound
     schedules: ScheduleSource | None = None
+    tolerance: float | None = None
+    precision: str | Mapping[str, str] = "float32"
+    calibration: Calibration | None = None
+    accuracy: Accuracy | None = None
 
     def compiled(
         self, model: ModelSource, *, verify: Verify = "off", cache: bool = False
@@ -48,7 +56,10 @@ class EngineSetting:
             self.target,
             shapes=self.shapes,
             schedules=self.schedules,
-            tolerance=self.bound.tolerance,
+            tolerance=self.tolerance,
+            precision=self.precision,
+            calibration=self.calibration,
+            accuracy=self.accuracy,
             verify=verify,
             cache=cache,
         )
@@ -65,7 +76,8 @@ class EngineSetting:
 def compared_outputs(
     engine: Engine[Any], run: ModelRun, given: Mapping[str, Array], bound: ValueBound, at: str
 ) -> Iterator[ValueDifference]:
-    """Each output of an engine beside that of another system. at: a word for the inputs.
+    """Each output of an engine beside that of another system. at: a word for the inputs. What the
+    model's own types explain is allowed where the engine has no others.
 
     Raises: SystemFailed; what a run of an engine raises.
     """
@@ -78,7 +90,8 @@ def compared_outputs(
         model = kept.model()
         return roundings_of(model, given, model(given), model.in_own_types(given))
 
-    asked = bound if kept is None else replace(bound, roundings=roundings)
+    is_own = kept is not None and not engine.explain().precision.kinds
+    asked = replace(bound, roundings=roundings) if is_own else bound
     for name, array in ours.items():
         yield difference(name, array, theirs[name], asked, at)
 

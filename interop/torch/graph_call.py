@@ -152,6 +152,8 @@ class GraphCall:
             verify=options.verify,
             tolerance=options.tolerance,
             cache=options.cache,
+            precision=options.precision,
+            calibration=options.known_calibration,
         )
         if engine.interface.data_decides:
             raise NotForEngines("data decide the size of a result", "torch runs such graphs.")

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from html import escape
 
+from ...runtime.model.precision_json import precision_to_json
 from ...runtime.model.report import EngineReport
 from ...tir.text.display import printable
 from ...tir.text.html import details, html_table
@@ -69,6 +70,7 @@ class CompiledGraph:
             "launches": list(report.order) if report else [],
             "kernels": list(kernels),
             "notes": list(report.notes) if report else [],
+            "precision": precision_to_json(report.precision) if report else None,
         }
 
 

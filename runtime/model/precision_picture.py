@@ -12,16 +12,18 @@ from ...tir.svg.shapes import BLUE, FAINT, GREY, fitting, line, rectangle, text,
 _WIDTH, _ROW, _TOP, _BELOW = 720.0, 22.0, 26.0, 40.0
 _LABEL, _VALUE = 260.0, 70.0  # beside the bars; the label at most
 _SMALL = 11.0
-BYTES = "bytes"  # what the other bars, of layers that stay float, are the errors of, too
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorBar:
-    """A row: a layer, what it computes with, its error, or None. title: all that is known of it."""
+    """A row: a layer, what it computes with, its error with bytes, or None. is_narrow: whether it
+    multiplies bytes. title: all that is known of it.
+    """
 
     layer: str
     precision: str
     error: float | None
+    is_narrow: bool
     title: str
 
 
@@ -57,6 +59,6 @@ def _bar(one: ErrorBar, top: float, scale: Scale) -> Iterator[str]:
         yield text(scale.start + 8, base, one.precision, size=_SMALL, fill=GREY, title=title)
         return
     end = scale(one.error)
-    fill = BLUE if one.precision == BYTES else GREY
+    fill = BLUE if one.is_narrow else GREY
     yield rectangle(scale.start, top + 3, end - scale.start, _ROW - 6, fill=fill, title=title)
     yield text(end + 6, base, f"{one.error:.1e}", size=_SMALL, title=title)

@@ -15,7 +15,7 @@ from ...tir.text.display import printable
 from ...tir.text.html import details, html_table
 from ...tir.text.size import bytes_text
 from .coverage import Coverage, Covered
-from .precision_report import ACCURACY, PRECISION, PrecisionReport
+from .precision_report import PrecisionReport
 
 if TYPE_CHECKING:  # a run draws nothing
     from ...tir.svg.picture import Picture
@@ -73,9 +73,9 @@ class EngineReport:
     it was built; None: the usual one. whole: what the run of the whole engine beside the model's
     reference found, "off" where it was not made.
     order: the symbol or the name of the kernel of each launch of a run, in order; () where no run
-    is known. variants: how each variant was built, by the sizes for which it is. rounded: the
-    products whose operands are rounded to 16 bits, as "node: what in which type"; allow: the
-    instructions with a liberty that they may use.
+    is known. variants: how each variant was built, by the sizes for which it is. precision: what
+    each product computes with, where a precision was asked for; allow: the instructions with a
+    liberty that they may use.
     """
 
     kernels: tuple[KernelReport, ...] = ()
@@ -85,7 +85,7 @@ class EngineReport:
     whole: str = "off"
     order: tuple[str, ...] = ()
     variants: tuple[tuple[str, EngineReport], ...] = ()
-    rounded: tuple[str, ...] = ()
+    precision: PrecisionReport = field(default_factory=PrecisionReport)
     allow: tuple[str, ...] = ()
 
     @property
@@ -100,16 +100,6 @@ class EngineReport:
             tuple(Covered(k.name, len(k.labels), k.origin, state=k.state) for k in self.kernels)
         )
 
-    @property
-    def precision(self) -> PrecisionReport:
-        """What each product computes with, where a precision was asked for."""
-        return PrecisionReport.of(self.notes)
-
-    @property
-    def other_notes(self) -> tuple[str, ...]:
-        """The notes without those of `precision`."""
-        return tuple(one for one in self.notes if not one.startswith((PRECISION, ACCURACY)))
-
     def __str__(self) -> str:
         lines = [str(self.coverage)]
         lines.append(f"proofs: {_counts(self.proofs.items())}")
@@ -122,9 +112,7 @@ class EngineReport:
             )
         if self.precision:
             lines.append(str(self.precision))
-        elif self.rounded:
-            lines.append(f"rounded operands: {'; '.join(self.rounded)}")
-        lines += [f"note: {note}" for note in self.other_notes]
+        lines += [f"note: {note}" for note in self.notes]
         if self.seconds:
             lines.append("built in " + ", ".join(f"{n} {s:.2f} s" for n, s in self.seconds))
         return printable("\n".join(lines))
@@ -166,10 +154,10 @@ class EngineReport:
             table += details(f"{len(self.order)} launches in order", self.picture().svg)
         if self.precision:
             table += self.precision._repr_html_()
-        if not self.other_notes:
+        if not self.notes:
             return table
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.other_notes)
-        title = f"{len(self.other_notes)} note{'' if len(self.other_notes) == 1 else 's'}"
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        title = f"{len(self.notes)} note{'' if len(self.notes) == 1 else 's'}"
         return table + details(title, f"<ul>{notes}</ul>")
 
 

@@ -12,7 +12,7 @@ fusions round elsewhere. What is wrong in all of them explains nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -210,6 +210,13 @@ def _largest_difference(rounded: Array, expected: Array) -> float:
     finite = np.isfinite(found) & np.isfinite(wanted)
     with np.errstate(invalid="ignore"):
         return float(np.max(np.abs(found - wanted), initial=0.0, where=finite))
+
+
+def share_of_types(kinds: Iterable[str]) -> float | None:
+    """By which share of its largest magnitude an output may be off between two systems of which one
+    computes with operands of these types; None where none of them is a float of fewer bits.
+    """
+    return max((SLACK * RELATIVE[kind] for kind in kinds if kind in RELATIVE), default=None)
 
 
 def allowed_share(kind: str, slack: float = 1.0, tolerance: float | None = None) -> float:

@@ -15,11 +15,14 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
-from tilewright.cli.calibrate import METHODS
+from tilewright.autotune.log.file import read_log
+from tilewright.cli.calibrate import METHODS, WEIGHTS
 from tilewright.cli.precision import METRICS, GivenPrecision, add_precision, precision_of
 from tilewright.graph.precision.accuracy import METRICS as KNOWN_METRICS
+from tilewright.graph.precision.layers import WEIGHTS as KNOWN_WEIGHTS
 from tilewright.graph.precision.ranges import METHODS as KNOWN_METHODS
 from tilewright.tir.errors import TilewrightError
+from tilewright.tir.text.canonical import workload_key
 
 from .conftest import Command
 
@@ -85,6 +88,7 @@ def refused(*arguments: str | Path) -> str:
 def test_the_words_are_those_of_the_library() -> None:
     assert METRICS == KNOWN_METRICS
     assert set(METHODS) == set(KNOWN_METHODS)
+    assert WEIGHTS == KNOWN_WEIGHTS
 
 
 def test_a_type_is_of_all_products_or_of_those_that_are_named(calibration: Path) -> None:
@@ -239,7 +243,12 @@ def test_an_accuracy_is_measured_on_what_was_held_out(
     done = tilewright("compile", classifier, *asked, *budget, "-o", "c.twe", "--json")
     found = json.loads(done.out)["precision"]
     assert (done.code, len(found["layers"])) == (0, 2)
-    assert re.fullmatch(r"top1 of all: [\d.]+, in floats 1; 48 samples", found["accuracy"][0])
+    whole, unsure = found["scores"]
+    narrow = whole.pop("narrow")
+    assert list(whole.values()) == ["top1", "all", 48, 1.0, 0.5]
+    assert 0.5 <= narrow <= 1
+    assert (unsure["name"], unsure["most_drop"]) == ("low confidence", None)
+    assert found["layers"][0]["times"]["floats"] > 0
 
 
 @pytest.mark.needs_cc
@@ -313,3 +322,68 @@ def test_16_bits_are_held_to_what_they_may_be_off(tilewright: Command, classifie
 def test_float32_alone_is_nothing_to_time_against(tilewright: Command, classifier: Path) -> None:
     done = tilewright("bench", classifier, "--precision", "float32")
     assert (done.code, "[cli-bench-alone]" in done.err) == (2, True)
+
+
+@pytest.mark.needs_cc
+def test_a_precision_is_verified_within_what_is_allowed(
+    tilewright: Command, classifier: Path, calibration: Path
+) -> None:
+    bytes_ = ("--precision", "int8", "--calibration", calibration, *TARGET)
+    against = ("--against", "reference", "--seeds", "1")
+    assert tilewright("verify", classifier, *bytes_, *against, "--tolerance", "0.1").code == 0
+    done = tilewright("verify", classifier, *bytes_, *against, "--rtol", "1e-5")
+    assert (done.code, "different" in done.out) == (1, True)
+    done = tilewright("verify", classifier, *bytes_, *against)
+    assert (done.code, "[verify-bytes-bound]" in done.err) == (2, True)
+    halves = ("--precision", "fc1=float16", *against)
+    assert tilewright("verify", classifier, *halves).code == 0
+    done = tilewright("verify", classifier, *halves, "--intermediates")
+    assert (done.code, "[verify-precision-inside]" in done.err) == (2, True)
+
+
+@pytest.mark.needs_cc
+@pytest.mark.isa
+def test_compile_finds_what_was_tuned_for_its_precision(
+    tilewright: Command, classifier: Path, calibration: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "int8.jsonl"
+    asked = ("--precision", "int8", "--calibration", calibration)
+    done = tilewright("tune", classifier, *asked, "--log", log, "--trials", "4")
+    assert done.code == 0, done.err
+    told = " ".join(done.out.split())
+    same = f"{classifier} --precision int8 --calibration {calibration} --log {log}"
+    assert told.endswith(f"use tilewright compile {same}")
+    listed = tilewright("log", "check", classifier, *asked, "--log", log, "--json")
+    kernels = json.loads(listed.out)["kernels"]
+    assert kernels
+    engine = tw.compile(
+        classifier,
+        precision="int8",
+        calibration=tw.Calibration.load(calibration),
+        schedules=tw.TuningLog(log),
+        verify="off",
+    )
+    functions = {kernel.name for kernel in engine.explain().kernels}
+    assert {one["kernel"] for one in kernels} == functions
+    keys = {workload.key for workload in read_log(log).workloads}
+    assert engine.parts.plain is not None
+    found = {workload_key(func) for func in engine.parts.plain.model().program.functions}
+    assert found <= keys
+    # of the model in float32 the log has none of its products
+    plain = json.loads(tilewright("log", "check", classifier, "--log", log, "--json").out)
+    assert not any(one["tuned"] for one in plain["kernels"])
+
+
+def test_what_an_accuracy_takes_is_not_known_without_a_compile(
+    tilewright: Command, classifier: Path, calibration: Path, tmp_path: Path
+) -> None:
+    asked = ("--precision", "int8", "--calibration", calibration, "--log", tmp_path / "log.jsonl")
+    (tmp_path / "log.jsonl").touch()
+    for verb in (("tune",), ("log", "check")):
+        done = tilewright(*verb, classifier, *asked, "--accuracy", "top1")
+        assert done.code == 2
+        assert (
+            "--accuracy is given, and what an accuracy takes is measured in each compile; expected "
+            "the types of products. [cli-types-accuracy]" in " ".join(done.err.split())
+        )
+        assert "--held-out" not in tilewright(*verb, "--help").out

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,13 @@ from tilewright.runtime.artifact_json import (
     report_from_json,
     report_to_json,
     target_from_json,
+)
+from tilewright.runtime.model.precision_json import precision_from_json, precision_to_json
+from tilewright.runtime.model.precision_report import (
+    LayerPrecision,
+    LayerTimes,
+    PrecisionReport,
+    SliceScore,
 )
 from tilewright.runtime.model.report import EngineReport, KernelReport, MemoryPlan
 from tilewright.tir.dtype import FLOAT32, UINT64
@@ -124,13 +132,55 @@ def test_a_cpu_of_an_older_file_multiplies_bfloat16_at_the_nominal_rate() -> Non
     assert target_from_json(Reader(written, "target")) == Target.parse("c:avx512+bf16")
 
 
-def test_which_operands_were_rounded_survives_and_older_files_say_none() -> None:
-    report = EngineReport((), rounded=("node 'fc' (Gemm): weights in float16",), allow=("x",))
+PRECISION = PrecisionReport(
+    (
+        LayerPrecision("conv", "bytes", "", 0.1, LayerTimes(1e-6, 3e-6)),
+        LayerPrecision("fc", "weights in float16", "as asked", None, LayerTimes(2e-6, 3e-6, True)),
+        LayerPrecision("y", "float32", "it has groups"),
+    ),
+    ("1 of 2 products multiply bytes",),
+    (
+        SliceScore("top1", "all", 10, 0.9, 0.8, 0.2),
+        SliceScore("top1", "low confidence", 1, 1.0, 0.0, None),
+    ),
+    ("beside the model in float64",),
+)
+
+
+def test_what_products_compute_with_survives() -> None:
+    report = EngineReport((), precision=PRECISION, allow=("x",))
     assert report_from_json(through_text(report_to_json(report))) == report
-    data = report_to_json(report)
+
+
+def test_of_what_was_rounded_older_files_have_lines() -> None:
+    data = report_to_json(EngineReport(()))
     assert isinstance(data, dict)
-    del data["rounded"], data["allow"]
+    del data["precision"], data["allow"]
     assert report_from_json(through_text(data)) == EngineReport(())
+    data["rounded"] = ["node 'fc' (Gemm): weights in float16"]
+    data["notes"] = ["precision: 'a': bytes: error 1.0e-01 of the power of its result"]
+    found = report_from_json(through_text(data))
+    assert found.precision == PrecisionReport(remarks=("node 'fc' (Gemm): weights in float16",))
+    assert found.notes == ("precision: 'a': bytes: error 1.0e-01 of the power of its result",)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "expected"),
+    [
+        ("layers", "layer", 3, "layers[0].layer is 3; expected a text of at most"),
+        ("layers", "error", "much", "layers[0].error is 'much'; expected a number"),
+        ("layers", "times", 1.0, "layers[0].times is 1.0; expected an object with 'narrow'"),
+        ("scores", "count", -1, "scores[0].count is -1; expected a whole number"),
+        ("scores", "most_drop", True, "scores[0].most_drop is True; expected a number"),
+    ],
+)
+def test_what_no_writer_makes_of_a_precision_is_refused(
+    part: str, name: str, value: object, expected: str
+) -> None:
+    data = precision_to_json(PRECISION)
+    data[part][0][name] = value  # type: ignore[index,call-overload]
+    with pytest.raises(IRError, match=re.escape(expected)):
+        precision_from_json(through_text(data))
 
 
 def test_a_check_survives_and_tells_where_its_word_lies() -> None:

@@ -4,21 +4,29 @@ prices them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.graph.plan.test_choose import TARGET, network
+from tests.graph.precision.test_level_form import Net
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.matmul import MatMul
+from tilewright.graph.options import OptionError, kinds_of
 from tilewright.graph.plan.plan import plan_model
 from tilewright.graph.plan.tasks import model_tasks, taken, tasks
+from tilewright.graph.precision.calibrate import calibrate
+from tilewright.graph.precision.calibration import Calibration
 from tilewright.graph.samples.samples import tiny_model
 from tilewright.graph.types import TensorType
 from tilewright.runtime.machine.host import host_target
+from tilewright.schedule.rules.default import rule_for
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target.target import Target
@@ -40,6 +48,14 @@ class Drawn:
         return 1e-6 * (1 + (int(workload_key(func)[:8], 16) >> self.number) % 97)
 
 
+@dataclass
+class FloatsAreFast(Drawn):
+    """A source to which products without operands of 16 bits take nothing."""
+
+    def seconds(self, func: PrimFunc, target: Target) -> float | None:
+        return 1.0 if "float16" in func.signature else 1e-9
+
+
 def tiny() -> object:
     return tiny_model().model
 
@@ -59,6 +75,77 @@ def test_every_function_that_may_be_taken_is_a_task(
         assert all(places <= known[key] for key, places in keys.items())
         choices.add(frozenset(keys))
     assert len(choices) > 1  # times do decide
+
+
+NARROW = Target.parse("c:avx512+bf16+vnni")
+
+
+@cache
+def classifier() -> Graph:
+    """Three products of one row, of which each reads what the one before made."""
+    net, shape = Net(1, 256), (256, 64, 8)
+    value = net.x
+    for number, width in enumerate(shape):
+        value = net.add(Relu(), net.linear(value, width, f"fc{number}"), output=f"r{number}")
+    return net.finish((value,))
+
+
+@cache
+def calibration() -> Calibration:
+    data = [np.random.default_rng(1).standard_normal((1, 256), np.float32) for _ in range(2)]
+    return calibrate(classifier(), data)
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize(
+    "precision",
+    ["int8", {"fc0": "int8", "fc2": "float16"}, "float16", {"fc1": "bfloat16"}],
+    ids=str,
+)
+def test_what_a_precision_takes_is_a_task_whatever_times_are_known(
+    precision: str | Mapping[str, str],
+) -> None:
+    """Also where a log makes a float32 product look fast: it does not decide what rounds."""
+    how: dict[str, Any] = {"precision": precision}
+    if "int8" in kinds_of(precision):
+        how["calibration"] = calibration()
+    known = {workload_key(func): n for func, n in tasks(classifier(), NARROW, **how)}
+    plain = {workload_key(func) for func, _ in tasks(classifier(), NARROW)}
+    assert known.keys() - plain
+    for source in (None, FloatsAreFast(0), *map(Drawn, range(4))):
+        functions = taken(classifier(), NARROW, schedules=source, **how)
+        assert {workload_key(func) for func, _ in functions} <= known.keys()
+
+
+@pytest.mark.needs_cc
+def test_products_by_an_instruction_with_a_liberty_are_told_and_not_tuned() -> None:
+    builder = GraphBuilder("rows")
+    x = builder.input("x", TensorType("float32", (128, 512)))
+    weights = np.random.default_rng(0).standard_normal((512, 512)).astype("float32")
+    y = builder.add(MatMul(), x, builder.constant("w", weights), output="y", name="fc")
+    graph = builder.finish((y,))
+    model = model_tasks(graph, NARROW, precision={"fc": "bfloat16"})
+    (one,) = model.untuned
+    assert one.nodes == "fc"
+    assert rule_for(one.func, NARROW, allow=("vdpbf16ps",)).name == "dots"
+    assert one.key not in {task.key for task in model.tasks}
+    assert any(one.key in way for ways in model.alternatives for way in ways)
+    assert model_tasks(graph, NARROW, precision={"fc": "float16"}).untuned == ()
+
+
+def test_what_measuring_decides_has_no_tasks() -> None:
+    with pytest.raises(OptionError) as caught:
+        tasks(classifier(), NARROW, precision="auto")
+    assert str(caught.value) == (
+        "OptionError: tasks: precision='auto' is decided in each compile, by measuring the engine "
+        "that it makes; expected the types of products. [tasks-auto]\n"
+        "  Hint: compile it once with its accuracy=...; engine.explain().precision says what each "
+        'product has, and precision={"fc1": "int8", ...} names that.'
+    )
+    with pytest.raises(OptionError, match=r"\[compile-calibration\]"):
+        tasks(classifier(), NARROW, precision="int8")
+    with pytest.raises(OptionError, match=r"\[compile-option\]"):
+        taken(classifier(), NARROW, precision="int7")
 
 
 def test_the_functions_for_an_open_target_are_this_machine_s() -> None:

@@ -37,13 +37,17 @@ def test_top1_is_the_share_of_the_expected_places() -> None:
     evaluation = evaluated(tw.Accuracy("top1", 0.4, [(SCORES, [0, 1, 1])]))
     other = np.array([[0, 1, 0], [0, 1, 9], [0, 9, 0]], np.float32)  # the best: 1, 2, 1
     whole, unsure = evaluation.compared([{"y": other}])
-    assert (whole.name, whole.count, whole.is_held) == ("all", 3, True)
+    assert (whole.name, whole.count, whole.most_drop) == ("all", 3, 0.4)
     assert (whole.exact, whole.narrow) == pytest.approx((2 / 3, 1 / 3))
     assert evaluation.is_within([whole]) is True
-    assert str(whole) == "all: 0.333333, in floats 0.666667; 3 samples"
+    assert str(whole) == (
+        "top1 of all: 0.333333, in float32 0.666667; 3 samples, at most 0.4 lower"
+    )
     # the two best of the second row are nearest
     assert (unsure.name, unsure.count, unsure.exact, unsure.narrow) == ("low confidence", 1, 1, 0)
-    assert str(unsure) == "low confidence: 0, in floats 1; 1 samples, not held to the budget"
+    assert str(unsure) == (
+        "top1 of low confidence: 0, in float32 1; 1 samples, not held to the budget"
+    )
     assert best_margins({"y": SCORES}) == pytest.approx([2, 0.1, 3])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,11 +55,12 @@ def test_the_mean_of_a_result_stays(make: Callable[[], Graph]) -> None:
     assert off({"x": x.mean(axis=others)}) < 0.05 * off({})
 
 
-def test_what_is_taken_is_the_rounding_of_weights_times_the_mean() -> None:
+@pytest.mark.parametrize("is_by_tensor", [False, True])
+def test_what_is_taken_is_the_rounding_of_weights_times_the_mean(is_by_tensor: bool) -> None:
     graph = linear()
-    layers, _ = find_layers(graph)
+    layers = [replace(layer, is_by_tensor=is_by_tensor) for layer in find_layers(graph)[0]]
     w = np.asarray(graph.constants["product.w"]).astype(np.float64)
-    step = np.abs(w).max(axis=0).astype(np.float32) / np.float32(127)
+    step = np.abs(w).max(axis=None if is_by_tensor else 0).astype(np.float32) / np.float32(127)
     rounded = np.rint(w.astype(np.float32) / step) * step.astype(np.float64)
     bias = np.asarray(graph.constants["bias"])
     expected = bias - MEANS["x"] @ (rounded - w)

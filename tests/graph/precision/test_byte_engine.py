@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -19,9 +20,9 @@ from tilewright.graph.ops.convolution import IntegerConv
 from tilewright.graph.ops.matmul import IntegerMatMul
 from tilewright.graph.options import Verify
 from tilewright.graph.passes.pipeline import optimise
-from tilewright.graph.precision import byte_engine, channel_factors
+from tilewright.graph.precision import byte_model, channel_factors
 from tilewright.graph.precision.accuracy import Evaluation
-from tilewright.graph.precision.channel_factors import by_inputs, rescaled
+from tilewright.graph.precision.channel_factors import ChannelDivision, by_inputs, rescaled
 from tilewright.graph.precision.layers import find_layers
 from tilewright.graph.precision.level_form import with_levels
 from tilewright.graph.precision.planner import LayerChoice, PrecisionSearch
@@ -62,16 +63,22 @@ def known() -> tw.Calibration:
 
 
 def told(engine: tw.Engine, what: str = "precision") -> list[str]:
-    notes = engine.parts.report.notes
-    return [note.removeprefix(f"{what}: ") for note in notes if note.startswith(f"{what}: ")]
+    """The remarks and layers, or what is known of the accuracy, as text."""
+    report = engine.explain().precision
+    if what == "accuracy":
+        return [*map(str, report.scores), *report.accuracy]
+    return [*report.remarks, *map(str, report.layers)]
 
 
 def of_levels(model: onnx.ModelProto, known: tw.Calibration) -> Graph:
     """The model that an engine of bytes computes."""
     prepared = prepared_graph(imported_graph(model, SHAPES, None))
-    known.check_fits(prepared)
+    known = known.fitted(prepared)
     graph = rescaled(prepared, known.factors)
-    return with_levels(graph, find_layers(graph)[0], known.ranges, known.channel_means)
+    layers = [
+        replace(layer, is_by_tensor=known.weights == "tensor") for layer in find_layers(graph)[0]
+    ]
+    return with_levels(graph, layers, known.ranges, known.channel_means)
 
 
 def scores(graph: Graph, unseen: Images) -> Array:
@@ -102,11 +109,11 @@ def test_the_digits_as_bytes(tmp_path: Path) -> None:
     assert lines[0] == f"6 of 10 products multiply bytes; {calibration.title}"
     kinds = [type(node.op) for node in optimise(graph)[0].nodes]
     assert kinds.count(IntegerConv) + kinds.count(IntegerMatMul) == 6
-    assert "'conv2': bytes" in lines
-    assert "'conv3': float32: its channels are in 24 groups" in lines
+    assert "conv2: bytes" in lines
+    assert "conv3: float32: its channels are in 24 groups" in lines
     again = tw.load(engine.save(tmp_path / "digits.twe"))
     assert np.array_equal(again.run(x)["y"], found)
-    assert told(again) == lines
+    assert again.explain().precision == engine.explain().precision
 
     twin = uneven_twin(model)
     first = Images(unseen.x[:700], unseen.labels[:700])
@@ -133,12 +140,22 @@ def test_a_budget_is_kept_and_each_layer_says_what_became_of_it(known: tw.Calibr
     errors = [error(engine(x), evaluate(uneven(), {"x": x})["y"]) for x in ITEMS]
     assert np.mean(errors) <= 0.002
     assert told(engine, "accuracy")[0].startswith("error of all: ")
-    lines = {line.partition(":")[0]: line for line in told(engine)[1:]}
-    assert "; given up for the budget: alone it changes the outputs" in lines["'second'"]
-    assert [name for name in lines if name in ("'first'", "'second'", "'y'")] == list(lines)
-    assert all(": error " in line for line in lines.values())
-    for name in ("'first'", "'y'"):
-        assert ": bytes: error " in lines[name] or "as bytes it is not faster" in lines[name]
+    report = engine.explain().precision
+    first, second, third = report.layers
+    assert [one.layer for one in report.layers] == ["first", "second", "y"]
+    assert (second.precision, second.times) == ("float32", None)
+    assert second.reason.startswith("given up for the budget: alone it changes the outputs by ")
+    assert all(one.error is not None and one.error > 0 for one in report.layers)
+    for one in (first, third):
+        assert one.times is not None
+        assert not one.times.is_estimate
+        is_slow = one.times.narrow > 1.05 * one.times.floats
+        assert (one.precision, one.reason) == (
+            ("float32", "slower with bytes") if is_slow else ("bytes", "")
+        )
+    (score,) = report.scores
+    assert (score.metric, score.name, score.count, score.most_drop) == ("error", "all", 4, 0.002)
+    assert score.drop == pytest.approx(np.mean(errors), rel=1e-3)
 
 
 @multiplies_bytes
@@ -225,7 +242,8 @@ def test_products_that_multiply_no_bytes_may_have_operands_of_16_bits(
         cache=False,
     )
     lines = told(engine)
-    assert "'y': bytes" in lines
+    assert "y: bytes" in lines
+    assert not any(line.startswith("first: float32") for line in lines)
     assert any("weights in float16" in line for line in lines)
     exact = evaluate(uneven(), {"x": ITEMS[0]})["y"]
     assert error(engine(ITEMS[0]), exact) < 1e-3
@@ -269,7 +287,7 @@ def test_layers_are_chosen_by_name(known: tw.Calibration) -> None:
 
     lines = told(compiled({"y": "int8"}))
     assert lines[0].startswith("1 of 3 products multiply bytes")
-    assert "'first': float32: not asked for" in lines
+    assert "first: float32: not asked for" in lines
     with pytest.raises(TilewrightError) as caught:
         compiled({"third": "int8"})
     assert str(caught.value) == (
@@ -349,9 +367,26 @@ def test_dividing_channels_is_compared_with_the_model(monkeypatch: pytest.Monkey
     )
     found = refused(uneven(), precision="int8", calibration=planted, cache=False)
     assert found.startswith(
-        "InternalError: compile: dividing channels changed the model: 'second' differs by "
+        "InternalError: compile: dividing channels changed the model: 'y' differs by "
     )
     assert found.partition("\n")[0].endswith("[bytes-divided]")
+
+
+@multiplies_bytes
+@pytest.mark.parametrize("how", [{"equalise": True}, {"smooth": 0.5}], ids=str)
+def test_divided_channels_pass_every_check_that_a_model_has(how: dict[str, Any]) -> None:
+    """Though the values that are divided are others, under the names that the ranges are of."""
+    known = tw.calibrate(uneven(), ITEMS, **how)
+    assert known.factors
+    engine = tw.compile(uneven(), precision="int8", calibration=known, cache=False)
+    assert engine.explain().whole.startswith("ok")
+    assert engine.verify()
+    exact = evaluate(uneven(), {"x": ITEMS[0]})["y"]
+    assert error(engine(ITEMS[0]), exact) < 1e-3
+    (before,) = [node for node in uneven().nodes if node.outputs == ("relu1",)]
+    after = ChannelDivision(known.factors)(prepared_graph(uneven()))
+    assert before.outputs[0] not in after.types
+    assert after.outputs == ("y",)
 
 
 @multiplies_bytes
@@ -365,9 +400,39 @@ def test_what_prepares_a_model_is_compared_like_other_passes(
         seen.append(check)
         return prepared_graph(imported, check=check)
 
-    monkeypatch.setattr(byte_engine, "prepared_graph", prepared)
+    monkeypatch.setattr(byte_model, "prepared_graph", prepared)
     tw.compile(uneven(), precision="int8", calibration=known, verify=verify, cache=False)
     assert seen == [checked]
+
+
+@multiplies_bytes
+def test_one_scale_for_the_whole_weight_is_what_an_uneven_network_does_not_suit() -> None:
+    """As the digits of research/precision: by tensor the twin collapses, equalised it does not."""
+    model, (seen, unseen) = network(), images()
+    data, first = [seen.x[at : at + 100] for at in range(0, 1000, 100)], slice(0, 700)
+    exact = scores(imported_graph(model, SHAPES, None), unseen)
+    truth = Images(unseen.x[first], unseen.labels[first])
+    twin = uneven_twin(model)
+
+    def made(what: onnx.ModelProto, **how: object) -> Array:
+        known = tw.calibrate(what, data, shapes=SHAPES, weights="tensor", **how)  # type: ignore[arg-type]
+        return scores(of_levels(what, known), unseen)
+
+    assert truth.accuracy(made(model)) >= truth.accuracy(exact) - 0.01
+    assert truth.accuracy(made(twin)) < 0.5
+    assert truth.accuracy(made(twin, equalise=True)) >= truth.accuracy(exact) - 0.01
+    # an engine has it from the calibration
+    known = tw.calibrate(twin, data, shapes=SHAPES, weights="tensor")
+    by_channel = replace(known, weights="channel")
+    assert known.key != by_channel.key
+    x = {"x": unseen.x[:100]}
+    for calibration in (known, by_channel):
+        engine = tw.compile(
+            twin, shapes=SHAPES, precision="int8", calibration=calibration, verify="off"
+        )
+        expected = evaluate(of_levels(twin, calibration), x)["y"]
+        assert np.abs(engine.run(x)["y"] - expected).max() <= 2e-2 * np.abs(expected).max()
+        assert (", weights by tensor, " in told(engine)[0]) is (calibration is known)
 
 
 def test_a_calibration_with_factors_is_another_one() -> None:
@@ -395,3 +460,5 @@ def test_factors_are_refused_where_they_cannot_be_found() -> None:
         tw.calibrate(uneven(), ITEMS, smooth=2)
     with pytest.raises(TilewrightError, match=r"option equalise=1 has no meaning; expected True"):
         tw.calibrate(uneven(), ITEMS, equalise=1)  # type: ignore[arg-type]
+    with pytest.raises(TilewrightError, match=r"weights='row' has no meaning; expected 'channel' "):
+        tw.calibrate(uneven(), ITEMS, weights="row")  # type: ignore[arg-type]

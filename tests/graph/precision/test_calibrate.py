@@ -91,7 +91,7 @@ def test_channels_have_peaks_and_means(expected: dict[str, Array]) -> None:
 
 def test_a_calibration_fits_the_model_that_it_is_of() -> None:
     found = tw.calibrate(network(batch="n"), items(2, batch=3), shapes={"n": (1, 3, 8)})
-    found.check_fits(prepared_graph(import_onnx(network())))
+    found.fitted(prepared_graph(import_onnx(network())))
 
 
 @pytest.mark.parametrize("method", ["percentile", "entropy", "mse"])

@@ -10,21 +10,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from tilewright.graph.errors import ModelError, ModelFileError
 from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.precision.calibrate import calibrate
 from tilewright.graph.precision.calibration import Calibration
 from tilewright.graph.precision.calibration_file import HEADER
 from tilewright.graph.precision.calibration_pictures import draw_histogram
 from tilewright.graph.precision.histogram import ValueHistogram
 from tilewright.graph.precision.prepared import prepared_graph
-from tilewright.graph.precision.products import products_digest
+from tilewright.graph.precision.products import ModelProducts, products_digest
 from tilewright.graph.types import Array
 from tilewright.tir.output_file import OutputFileError
 from tilewright.tir.svg.shapes import BLUE, GREY, ORANGE
 
-from .models import network
+from .models import items, network
 
 NUMBERS = np.array([-2, -1, 0.5, 1, 1, 3], np.float32)
 
@@ -54,7 +56,7 @@ def equal(one: Calibration, other: Calibration) -> bool:
         arrays |= {f"factors {n}": a for n, a in it.factors.items()}
         bits = {name: (str(array.dtype), array.tobytes()) for name, array in arrays.items()}
         counts = {n: (h.exponent, h.counts.tolist()) for n, h in it.histograms.items()}
-        plain = (it.model, it.digest, it.method, it.items, it.infinite)
+        plain = (it.model, it.digest, it.method, it.items, it.infinite, it.weights, it.products)
         return plain, dict(it.ranges), dict(it.extremes), bits, counts
 
     return parts(one) == parts(other)
@@ -107,8 +109,19 @@ def test_a_file_gives_back_what_was_saved(calibration: Calibration, tmp_path: Pa
     path = calibration.save(tmp_path / "c.npz")
     assert equal(Calibration.load(path), calibration)
     other = replace(calibration, histograms={}, infinite=(), channel_peaks={}, channel_means={})
+    products = ModelProducts((("x", "conv <1>"), ("flat", "y")), "0f")
+    other = replace(other, weights="tensor", products=products)
     assert equal(Calibration.load(str(other.save(str(path)))), other)
     assert [one.name for one in tmp_path.iterdir()] == ["c.npz"]
+
+
+def test_a_file_of_the_first_format_has_a_scale_for_each_output(
+    calibration: Calibration, tmp_path: Path
+) -> None:
+    path = replace(calibration, weights="tensor").save(tmp_path / "c.npz")
+    assert Calibration.load(path).weights == "tensor"
+    changed(path, {"format": 1}, {})
+    assert equal(Calibration.load(path), calibration)
 
 
 def test_a_file_is_an_npz_of_plain_arrays(calibration: Calibration, tmp_path: Path) -> None:
@@ -124,19 +137,78 @@ def test_a_folder_that_is_not_there_is_refused(calibration: Calibration, tmp_pat
 
 def test_it_fits_its_own_model_at_any_size(calibration: Calibration) -> None:
     for batch in (1, 4, "n"):
-        calibration.check_fits(prepared_graph(import_onnx(network(batch=batch))))
+        calibration.fitted(prepared_graph(import_onnx(network(batch=batch))))
 
 
 def test_another_model_is_refused(calibration: Calibration) -> None:
     prepared = prepared_graph(import_onnx(network(seed=5)))
     with pytest.raises(ModelError) as caught:
-        calibration.check_fits(replace(prepared, name="larger"))
+        calibration.fitted(replace(prepared, name="larger"))
     assert str(caught.value) == (
         f"ModelError: compile: the calibration is of 'small' with digest {calibration.digest[:12]},"
         f" and the model is 'larger' with {products_digest(prepared)[:12]}; expected one of the "
         "same products and weights. [calibration-model]\n"
         "  Hint: tw.calibrate(model, data) makes one of this model."
     )
+
+
+def renamed(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with other names of values, but for its output."""
+    other = onnx.ModelProto()
+    other.CopyFrom(model)
+    for node in other.graph.node:
+        for names in (node.input, node.output):
+            names[:] = [name if name in ("y", "") else f"v.{name}" for name in names]
+    for one in (*other.graph.input, *other.graph.initializer):
+        one.name = f"v.{one.name}"
+    return other
+
+
+def test_a_model_whose_values_are_called_otherwise_is_the_same_one() -> None:
+    model = network()
+    known = calibrate(model, items(3), smooth=None)
+    prepared = prepared_graph(import_onnx(renamed(model)))
+    found = known.fitted(prepared)
+    assert products_digest(prepared) == found.digest != known.digest
+    own = calibrate(renamed(model), [{"v.x": item["x"]} for item in items(3)])
+    # of what products read and make
+    assert found.ranges.keys() == {f"v.{name}" for name in ("x", "conv", "flat", "product")}
+    for mine, theirs in ((found.ranges, own.ranges), (found.extremes, own.extremes)):
+        assert all(theirs[name] == value for name, value in mine.items())
+    for name, means in own.channel_means.items():
+        assert np.array_equal(found.channel_means[name], means)
+    assert known.fitted(prepared_graph(import_onnx(model))) is known
+
+
+def test_another_order_of_the_same_products_is_another_model() -> None:
+    """Two products of equal weights, one behind the other, or side by side."""
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    m (float[1, 2] x) => (float[1, 2] y) <float[2, 2] w = {1, 2, 3, 4}> {
+        a = MatMul(x, w)
+        b = Relu(SOURCE)
+        c = MatMul(b, w)
+        y = Add(a, c)
+    }"""
+    one, other = (onnx.parser.parse_model(text.replace("SOURCE", name)) for name in ("a", "x"))
+    known = calibrate(one, [{"x": np.ones((1, 2), np.float32)}])
+    with pytest.raises(ModelError, match="calibration-model"):
+        known.fitted(prepared_graph(import_onnx(renamed(other))))
+    assert known.fitted(prepared_graph(import_onnx(renamed(one)))).ranges["v.b"] == (4, 6)
+
+
+def test_factors_of_values_that_no_product_has_fit_no_other_names(
+    calibration: Calibration,
+) -> None:
+    known = calibrate(network(), items(1))
+    prepared = prepared_graph(import_onnx(renamed(network())))
+    factors = {"y": np.ones(5, np.float32)}
+    with pytest.raises(ModelError, match="calibration-model"):
+        replace(known, factors=factors).fitted(prepared)
+    moved = replace(known, factors={"conv": np.ones(3, np.float32)}).fitted(prepared)
+    assert list(moved.factors) == ["v.conv"]
+    # a calibration of the first format knows its own names alone
+    with pytest.raises(ModelError, match="calibration-model"):
+        calibration.fitted(prepared)
 
 
 # -- files that hold something else ---------------------------------------------------------------
@@ -224,7 +296,11 @@ def changed(path: Path, header: dict[str, object], arrays: dict[str, Array]) -> 
 
 
 BAD_HEADERS = [
-    ({"format": 2}, "its format is not 1"),
+    ({"format": 3}, "its format is not 1 or 2"),
+    ({"products": [["x", 3]]}, "expected a text"),
+    ({"products": [["x"] * 65]}, "expected a list of at most 64"),
+    ({"form": "0" * 65}, "expected a text of at most 64"),
+    ({"weights": "row"}, "expected 'channel' or 'tensor'"),
     ({"method": "magic"}, "expected 'minmax' or 'moving' or 'entropy'"),
     ({"items": -1}, "expected a whole number"),
     ({"values": ["x", "x"]}, "a value stands there twice"),

@@ -98,7 +98,7 @@ def test_named_products_are_off_by_what_rounding_their_operands_is(
     engine = compile(graph, target, precision=dict.fromkeys(ALL[model], kind), cache=False)
     assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}
     assert engine.explain().whole.startswith("ok")
-    assert len(engine.explain().rounded) == len(ALL[model])
+    assert len(engine.explain().precision.rounded) == len(ALL[model])
     assert engine.verify()
     error, same = beside_floats(engine, graph)
     assert same
@@ -109,7 +109,7 @@ def test_named_products_are_off_by_what_rounding_their_operands_is(
 def test_pairs_of_bfloat16_are_multiplied_where_the_processor_does_it() -> None:
     engine = compile(images(), PAIRS, precision="bfloat16", cache=False)
     report, plain = engine.explain(), compile(images(), PAIRS, cache=False).explain()
-    assert any("data and weights in bfloat16" in line for line in report.rounded)
+    assert any(one.precision == "data and weights in bfloat16" for one in report.precision.rounded)
     assert any(kernel.rule == "dots" for kernel in report.kernels)
     # rounding runs in the kernels that make the data
     assert len(report.order) == len(plain.order)
@@ -119,11 +119,14 @@ def test_pairs_of_bfloat16_are_multiplied_where_the_processor_does_it() -> None:
 
 def test_a_few_rows_get_weights_of_16_bits_and_many_rows_stay_float32() -> None:
     one = compile(classifier(1, 1024), "c:avx2", precision="float16", verify="off", cache=False)
-    assert len(one.explain().rounded) == 3
+    assert len(one.explain().precision.rounded) == 3
     many = compile(classifier(256), "c:avx2", precision="float16", verify="off", cache=False)
-    assert many.explain().rounded == ()
-    (line,) = (note for note in many.explain().notes if "'fc1'" in note and "precision" in note)
-    assert line.startswith("precision: node 'fc1' (MatMul): float32: not clearly faster in float16")
+    assert many.explain().precision.rounded == ()
+    (one,) = (layer for layer in many.explain().precision.layers if layer.layer == "fc1")
+    assert (one.precision, one.reason) == ("float32", "not clearly faster in float16")
+    assert one.times is not None
+    assert one.times.is_estimate
+    assert one.times.narrow > 0.9 * one.times.floats
     plain = compile(classifier(256), "c:avx2", verify="off", cache=False)
     assert [k.name for k in many.explain().kernels] == [k.name for k in plain.explain().kernels]
 
@@ -135,7 +138,8 @@ def test_open_sizes_are_priced_at_the_usual_ones() -> None:
     w = builder.constant("w", weights(512, 512))
     graph = builder.finish({"logits": builder.add(MatMul(), x, w, name="fc")})
     engine = compile(graph, HERE[0], precision="float16", cache=False)
-    assert engine.explain().rounded == ("node 'fc' (MatMul): weights in float16",)
+    (one,) = engine.explain().precision.rounded
+    assert (one.layer, one.precision) == ("fc", "weights in float16")
     for rows in (1, 5, 8):
         given = {"x": rng.standard_normal((rows, 512)).astype(np.float32)}
         assert engine.verify(given)
@@ -143,8 +147,8 @@ def test_open_sizes_are_priced_at_the_usual_ones() -> None:
 
 def test_the_error_beside_the_model_in_float64_is_said() -> None:
     engine = compile(classifier(), HERE[0], precision={"fc0": "float16"}, cache=False)
-    (line,) = (note for note in engine.explain().notes if "beside the model in float64" in note)
-    assert line.startswith("accuracy: beside the model in float64, 'logits' is off by 0.000")
+    (line,) = engine.explain().precision.accuracy
+    assert line.startswith("beside the model in float64, 'logits' is off by 0.000")
     assert line.endswith(" of its root mean square, on random data")
 
 
@@ -179,10 +183,10 @@ def test_a_saved_engine_keeps_what_was_rounded(tmp_path: Path, target: str) -> N
     engine.save(tmp_path / "half.twe")
     twin = load(tmp_path / "half.twe")
     report = engine.explain()
-    assert report.rounded
-    assert twin.explain().rounded == report.rounded
+    assert len(report.precision.rounded) == len(precision)
+    assert twin.explain().precision == report.precision
     assert twin.explain().allow == report.allow == ("vdpbf16ps",)
-    assert report.rounded[0].partition(": ")[2] in str(twin.explain())
+    assert str(report.precision) in str(twin.explain())
     given = engine.random_inputs(2)
     np.testing.assert_array_equal(twin.run(given)["logits"], engine.run(given)["logits"])
     assert twin.verify(given)
@@ -199,9 +203,28 @@ def test_an_engine_that_is_built_anew_keeps_what_was_rounded(
     twin = load(tmp_path / "half.twe")
     report = twin.explain()
     assert any(note.startswith("built anew") for note in report.notes)
-    assert (report.rounded, report.allow) == (engine.explain().rounded, ("vdpbf16ps",))
-    assert report.rounded[0].partition(": ")[2] in str(report)
+    assert report.precision.rounded
+    assert (report.precision, report.allow) == (engine.explain().precision, ("vdpbf16ps",))
     assert twin.verify()
+
+
+@pytest.mark.skipif(HERE[0] == "c:scalar", reason="nothing is lesser than this machine")
+def test_a_variant_that_is_built_anew_keeps_what_was_rounded_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = GraphBuilder("open")
+    batch = Dim("batch", low=1, high=64, typical=32)
+    x = builder.input("x", TensorType("float32", (size_of(batch), 256)))
+    w = builder.constant("w", weights(256, 64))
+    graph = builder.finish({"logits": builder.add(MatMul(), x, w, name="fc")})
+    how = {"precision": {"fc": "float16"}, "verify": "off", "specialise": [{"batch": 1}]}
+    engine = compile(graph, HERE[0], cache=False, **how)  # type: ignore[call-overload]
+    engine.save(tmp_path / "half.twe")
+    monkeypatch.setenv(CPU_VARIABLE, "scalar")
+    whole, anew = engine.explain(), load(tmp_path / "half.twe").explain()
+    (before,), (after,) = whole.variants, anew.variants
+    assert after[1].precision == before[1].precision != whole.precision
+    assert anew.precision == whole.precision
 
 
 def test_a_file_holds_weights_of_16_bits_alone(tmp_path: Path) -> None:
@@ -238,7 +261,7 @@ def test_the_cache_tells_precisions_apart(tmp_path: Path, monkeypatch: pytest.Mo
         for _ in range(2):
             stages: list[str] = []
             engine = compile(model, HERE[0], precision=precision, progress=stages.append)
-            found.append(("build" in stages, engine.explain().rounded))
+            found.append(("build" in stages, engine.explain().precision.rounded))
     built, said = zip(*found, strict=True)
     assert built == (True, False) * 3
     assert [len(one) for one in said] == [0, 0, 1, 1, 1, 1]

@@ -134,6 +134,9 @@ def test_data_that_others_read_whole_are_rounded_apart() -> None:
         (FASTEST, False, "weights"),
         ({**FASTEST, "both": 1.9}, True, "weights"),  # not a tenth less, and rounds more
         ({**FASTEST, "weights": 3.7, "both": 3.7}, True, "float32"),
+        ({**FASTEST, "weights": 0.9 * FASTEST["float32"]}, False, "float32"),  # a tie
+        ({**FASTEST, "weights": 0.89 * FASTEST["float32"]}, False, "weights"),
+        (dict.fromkeys(FASTEST, 0.0), True, "float32"),  # nothing to compute, at any type
     ],
 )
 def test_the_form_is_that_of_a_price_that_is_clearly_lower(
@@ -142,10 +145,11 @@ def test_the_form_is_that_of_a_price_that_is_clearly_lower(
     second = chosen(residual(), given=given, pairs=pairs)[1]
     assert second.form == form
     if form == "float32":
-        assert str(second) == (
-            "precision: node 'second' (Gemm): float32: not clearly faster in bfloat16: estimated "
-            "3700000.0 us, in float32 4000000.0 us"
-        )
+        assert second.reason == "not clearly faster in bfloat16"
+        assert second.times is not None
+        assert (second.times.narrow, second.times.floats) == (given["weights"], given["float32"])
+        assert second.layer.precision == "float32"
+    assert second.layer.times is second.times
 
 
 def test_a_product_that_is_named_is_rounded_at_any_price() -> None:
@@ -156,10 +160,22 @@ def test_a_product_that_is_named_is_rounded_at_any_price() -> None:
         assert (one.node.name, one.form) == ("second", "weights")
     assert chosen(graph, {"second": "float32"}) == ()
     two = chosen(graph, {"second": "float16", "first": "bfloat16"}, pairs=False)
-    assert [one.told for one in two] == [
-        "node 'first' (MatMul): weights in bfloat16",
-        "node 'second' (Gemm): weights in float16",
+    assert [(one.layer.layer, one.layer.precision, one.layer.reason) for one in two] == [
+        ("first", "weights in bfloat16", "as asked"),
+        ("second", "weights in float16", "as asked"),
     ]
+
+
+def test_a_name_that_several_nodes_have_is_that_of_the_product() -> None:
+    builder = GraphBuilder("layer")
+    x = builder.input("x", TensorType("float32", (3, 8)))
+    r = builder.add(Relu(), x, output="r", name="linear")
+    w = builder.constant("w", weights(8, 8))
+    graph = builder.finish((builder.add(MatMul(), r, w, output="y", name="linear"),))
+    (one,) = chosen(graph, {"linear": "float16"}, pairs=False)
+    assert (one.node.outputs, one.form) == (("y",), "weights")
+    with pytest.raises(PrecisionError, match=r"'r': it is node 'linear' \(Relu\), and a product"):
+        chosen(graph, {"r": "float16"})
 
 
 def test_what_passes_call_otherwise_is_found_by_its_value() -> None:

@@ -129,6 +129,21 @@ def test_weights_have_a_scale_for_each_output_and_none_where_all_are_0() -> None
     assert scales == pytest.approx(np.array([[1], [0.01]]))
 
 
+def test_weights_may_have_one_scale_which_costs_those_of_small_outputs() -> None:
+    w = np.array([[0.005, -0.002, 0], [1.27, -0.5, 0.3]], np.float32)
+    levels, scales = weight_levels(w, None)
+    assert levels.tolist() == [[0, 0, 0], [127, -50, 30]]
+    assert scales == pytest.approx(np.array([[0.01]]))
+    net = Net(3, 4)
+    graph = net.finish((net.linear(net.x, 6, "y"),))
+    (layer,), _ = find_layers(graph)
+    shared = replace(layer, is_by_tensor=True)
+    made = with_levels(graph, (shared,), {"x": (-3, 3)})
+    assert made.types["y.w.scales"].shape == (1, 1)
+    assert with_levels(graph, (layer,), {"x": (-3, 3)}).types["y.w.scales"].shape == (1, 6)
+    assert any(isinstance(node.op, IntegerMatMul) for node in optimised(made).nodes)
+
+
 def test_no_float_is_stored_between_convolutions_with_a_residual_sum_and_a_pool() -> None:
     net = Net(1, 4, 9, 9)
     a = net.add(Relu(), net.conv(net.x, 8, "conv_a"), output="a")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -12,8 +13,9 @@ import pytest
 from onnx import ModelProto
 from onnx.reference.ops.op_relu import Relu
 
-from tilewright import verify_model
-from tilewright.graph.verification import systems
+from tilewright import calibrate, compile, verify_model
+from tilewright.graph.options import OptionError
+from tilewright.graph.verification import setting, systems
 from tilewright.graph.verification.differences import ValueBound, difference
 from tilewright.graph.verification.systems import (
     SYSTEMS,
@@ -232,3 +234,77 @@ def test_integers_may_differ_by_what_rounding_explains() -> None:
     assert not difference("y", ours - 1, theirs, bound, "").is_equal
     assert not difference("y", ours, theirs, ValueBound(roundings=lambda: {"y": 0.0}), "").is_equal
     assert difference("y", ours, theirs, ValueBound(atol=1.0), "").share == float("inf")
+
+
+NARROW = """<ir_version: 9, opset_import: ["" : 17]>
+    classes (float[8, 64] x) => (float[8, 4] y) {
+        [fc1] a = MatMul (x, w)
+        b = Relu (a)
+        [fc2] y = MatMul (b, v)
+    }
+"""
+
+
+@pytest.fixture(scope="module")
+def classes() -> ModelProto:
+    """Two products of random weights."""
+    model, rng = onnx.parser.parse_model(NARROW), np.random.default_rng(0)
+    for name, shape in (("w", (64, 64)), ("v", (64, 4))):
+        weights = rng.standard_normal(shape, np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weights, name))
+    return model
+
+
+@pytest.mark.needs_cc
+def test_products_of_16_bits_are_held_to_what_their_type_allows(classes: ModelProto) -> None:
+    precision = {"fc1": "bfloat16"}
+    report = verify_model(classes, against="reference", precision=precision)
+    assert report
+    (one,) = report.outputs
+    assert 1e-4 < one.error / np.abs(float(one.theirs)) < 1
+    assert one.share < 0.2  # of 10 times 2**-6
+    # an engine says itself what it has
+    engine = compile(classes, precision=precision)
+    assert verify_model(classes, against="reference", engine=engine).outputs == report.outputs
+    plain = verify_model(classes, against="reference", engine=compile(classes))
+    assert plain.outputs[0].error < one.error / 100
+    assert not verify_model(classes, against="reference", engine=engine, rtol=1e-4)
+
+
+@pytest.mark.needs_cc
+def test_products_of_bytes_are_held_to_what_the_caller_says(
+    classes: ModelProto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = [np.random.default_rng(n).standard_normal((8, 64), np.float32) for n in range(3)]
+    how: dict[str, Any] = {"precision": "int8", "calibration": calibrate(classes, data)}
+    how["target"] = "c:avx2"
+    report = verify_model(classes, against="reference", tolerance=0.05, **how)
+    assert report
+    assert report.outputs[0].share > 1e-2
+    # what rounding of the model itself might explain is of no account
+    monkeypatch.setattr(setting, "roundings_of", lambda *_: {"y": 1e9})
+    assert not verify_model(classes, against="reference", tolerance=1e-4, **how)
+    engine = compile(classes, **how)
+    said = (
+        "OptionError: verify: products multiply bytes, which round by the ranges of a calibration: "
+        "no type says what outputs may be off by; expected atol, rtol or tolerance. "
+        "[verify-bytes-bound]\n"
+        "  Hint: tolerance=0.05 allows 5 % of an output's largest magnitude; "
+        "compile(..., accuracy=...) holds a metric on data."
+    )
+    given: dict[str, Any]
+    for given in (how, {"engine": engine}):
+        with pytest.raises(OptionError) as caught:
+            verify_model(classes, against="reference", **given)
+        assert str(caught.value) == said
+
+
+def test_values_within_a_model_of_narrower_products_are_not_compared(classes: ModelProto) -> None:
+    with pytest.raises(OptionError) as caught:
+        verify_model(classes, precision="float16", intermediates=True, against="reference")
+    assert str(caught.value) == (
+        "OptionError: verify: intermediates are asked for of a model with products in float16, of "
+        "whose values no other system has the same; expected the outputs alone, or a model in "
+        "float32. [verify-precision-inside]\n"
+        "  Hint: engine.explain().precision says what bytes change in each product."
+    )
