@@ -105,6 +105,7 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "codegen/lower/vector/warp_sums.py": ("tensorize", "tests/codegen/cuda/test_warp_sums.py"),
     "codegen/isa/byte_vectors.py": ("isa", "tests/codegen/c/test_values.py"),
     "codegen/isa/half_vectors.py": ("isa", "tests/codegen/lower/vector/test_narrow_types.py"),
+    "codegen/isa/neon_bytes.py": ("neon", "tests/runtime/test_export_on_arm.py"),
     "codegen/isa/x86.py": ("isa", "tests/codegen/c/test_values.py"),
     "codegen/isa/cuda.py": ("tests/codegen/cuda/test_emit.py",),
     "codegen/c/export_frame.py": ("export",),

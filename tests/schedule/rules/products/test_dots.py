@@ -230,6 +230,7 @@ def test_only_what_an_instruction_computes_and_a_build_allows_goes_to_it(
 
 def test_a_strict_build_takes_instructions_of_integers_alone() -> None:
     assert rule_for(product(8, 32, 16), VNNI, strict=True).name == "dots"
+    assert rule_for(product(8, 32, 16), AVX_VNNI, strict=True).name == "dots"
     assert rule_for(product(8, 32, 16, HALVES), BF16, strict=True, allow=ALLOWED).name != "dots"
 
 
