@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...tir.text.display import printable
 from ..ir.ir import Graph, GraphNode
 from ..ops.convolution import Conv
 from ..ops.matmul import Gemm, MatMul
@@ -70,6 +71,11 @@ class ModelProducts:
 
     names: tuple[tuple[str, ...], ...]
     form: str
+
+    def __str__(self) -> str:
+        return printable(f"products {len(self.names)}, form {self.form[:12]}")
+
+    __repr__ = __str__
 
     def renaming(self, others: ModelProducts) -> dict[str, str] | None:
         """What the values of these products are called in a model of the same ones; None where it
