@@ -47,7 +47,7 @@ pytestmark = [
 
 NARROW = PrecisionReport(
     (
-        LayerPrecision("fc1", "bytes", "", 0.038, LayerTimes(2e-6, 3e-6)),
+        LayerPrecision("fc1", "bytes", "", 0.038, LayerTimes(narrow=2e-6, floats=3e-6)),
         LayerPrecision("fc2", "float32", "its channels are in 16 groups"),
     ),
     scores=(SliceScore("top1", "all", 700, 0.99, 0.98, 0.01),),

@@ -151,8 +151,8 @@ class _ByteJob:
         ]
         return {
             layer.name: LayerTimes(
-                min(floats[layer.name] for floats, _ in rounds),
-                min(narrow[layer.name] for _, narrow in rounds),
+                narrow=min(narrow[layer.name] for _, narrow in rounds),
+                floats=min(floats[layer.name] for floats, _ in rounds),
             )
             for layer in layers
         }

@@ -185,7 +185,7 @@ class _Chooser:
         if prices.get("both", math.inf) < WORTH * prices[best]:
             best = "both"
         own = self._priced(node, "float32", "float32")
-        times = LayerTimes(prices[best], own, is_estimate=True)
+        times = LayerTimes(narrow=prices[best], floats=own, is_estimate=True)
         if forced:
             return ProductPrecision(node, _form(best), kind, "as asked", times)
         if prices[best] >= WORTH * own:  # of equal prices, that which rounds nothing

@@ -44,7 +44,11 @@ def _layer(data: Reader) -> LayerPrecision:
 
 
 def _times(data: Reader) -> LayerTimes:
-    return LayerTimes(data["narrow"].number(), data["floats"].number(), data["is_estimate"].truth())
+    return LayerTimes(
+        narrow=data["narrow"].number(),
+        floats=data["floats"].number(),
+        is_estimate=data["is_estimate"].truth(),
+    )
 
 
 def _score(data: Reader) -> SliceScore:

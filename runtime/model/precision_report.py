@@ -20,7 +20,7 @@ _NAME = 48  # columns, at most
 _SHOWN = 24  # rows of a table that is open
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTimes:
     """Seconds of the kernels of a layer, with those that only round its data. narrow: where it is
     not computed in float32; floats: where it is. is_estimate: by the cost model, not measured.

@@ -134,8 +134,14 @@ def test_a_cpu_of_an_older_file_multiplies_bfloat16_at_the_nominal_rate() -> Non
 
 PRECISION = PrecisionReport(
     (
-        LayerPrecision("conv", "bytes", "", 0.1, LayerTimes(1e-6, 3e-6)),
-        LayerPrecision("fc", "weights in float16", "as asked", None, LayerTimes(2e-6, 3e-6, True)),
+        LayerPrecision("conv", "bytes", "", 0.1, LayerTimes(narrow=1e-6, floats=3e-6)),
+        LayerPrecision(
+            "fc",
+            "weights in float16",
+            "as asked",
+            None,
+            LayerTimes(narrow=2e-6, floats=3e-6, is_estimate=True),
+        ),
         LayerPrecision("y", "float32", "it has groups"),
     ),
     ("1 of 2 products multiply bytes",),

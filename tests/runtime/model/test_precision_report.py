@@ -17,8 +17,10 @@ from tilewright.runtime.model.report import EngineReport
 
 BYTES = PrecisionReport(
     (
-        LayerPrecision("/block.1/conv", "bytes", "", 0.038, LayerTimes(19.4e-6, 30.3e-6)),
-        LayerPrecision("fc", "bytes", "", 0.0065, LayerTimes(7.2e-6, 7.5e-6)),
+        LayerPrecision(
+            "/block.1/conv", "bytes", "", 0.038, LayerTimes(narrow=19.4e-6, floats=30.3e-6)
+        ),
+        LayerPrecision("fc", "bytes", "", 0.0065, LayerTimes(narrow=7.2e-6, floats=7.5e-6)),
         LayerPrecision("a: b", "float32", "given up for the budget"),
         LayerPrecision("conv1", "float32", "its channels are in 16 groups"),
     ),
@@ -30,7 +32,13 @@ BYTES = PrecisionReport(
 )
 HALVES = PrecisionReport(
     (
-        LayerPrecision("fc1", "weights in float16", "", None, LayerTimes(12.8e-6, 2e-5, True)),
+        LayerPrecision(
+            "fc1",
+            "weights in float16",
+            "",
+            None,
+            LayerTimes(narrow=12.8e-6, floats=2e-5, is_estimate=True),
+        ),
         LayerPrecision("it's", "data and weights in bfloat16", "as asked"),
         LayerPrecision("conv", "float32", "it has groups"),
     ),
@@ -47,7 +55,7 @@ def test_a_layer_is_told_with_its_error_the_reason_and_the_times() -> None:
         "fc1: weights in float16: estimated 12.8 us, in float32 20.0 us"
     )
     assert str(LayerPrecision("fc", "bytes")) == "fc: bytes"
-    both = LayerPrecision("fc", "float32", "slower", 0.1, LayerTimes(2e-6, 1e-6))
+    both = LayerPrecision("fc", "float32", "slower", 0.1, LayerTimes(narrow=2e-6, floats=1e-6))
     assert str(both) == "fc: float32: error 1.0e-01; slower; 2.0 us, in float32 1.0 us"
 
 
@@ -71,10 +79,16 @@ def test_layers_of_16_bits_have_no_remarks_and_are_counted() -> None:
 
 
 def test_of_a_layer_that_multiplies_no_bytes_16_bits_say_what_it_computes_with() -> None:
-    kept = LayerPrecision("fc", "float32", "slower with bytes", 0.1, LayerTimes(2e-6, 1e-6))
+    kept = LayerPrecision(
+        "fc", "float32", "slower with bytes", 0.1, LayerTimes(narrow=2e-6, floats=1e-6)
+    )
     one = PrecisionReport((BYTES.layers[0], kept), ("one",), BYTES.scores)
     half = LayerPrecision(
-        "fc", "weights in float16", "as asked", None, LayerTimes(5e-7, 1e-6, True)
+        "fc",
+        "weights in float16",
+        "as asked",
+        None,
+        LayerTimes(narrow=5e-7, floats=1e-6, is_estimate=True),
     )
     found = one.with_others(PrecisionReport((half, HALVES.layers[2]), ("two",), (), ("three",)))
     assert found.layers == (
