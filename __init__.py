@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from .graph.passes.passes import Passes as Passes
     from .graph.plan.tasks import tasks as tasks
     from .graph.precision.accuracy import Accuracy as Accuracy
-    from .graph.precision.calibrate import calibrate as calibrate
-    from .graph.precision.calibration import Calibration as Calibration
-    from .graph.precision.stored_weights import with_weights as with_weights
-    from .graph.precision.weights import QuantizedGraph as QuantizedGraph
-    from .graph.precision.weights import quantize_weights as quantize_weights
+    from .graph.precision.blocks.stored_weights import with_weights as with_weights
+    from .graph.precision.blocks.weights import QuantizedGraph as QuantizedGraph
+    from .graph.precision.blocks.weights import quantize_weights as quantize_weights
+    from .graph.precision.calibration.calibrate import calibrate as calibrate
+    from .graph.precision.calibration.calibration import Calibration as Calibration
     from .graph.types import TensorType as TensorType
     from .graph.verification.reduce_model import reduce_model as reduce_model
     from .graph.verification.verify_model import ModelReport as ModelReport
@@ -69,7 +69,7 @@ _HOMES = {
     "Accuracy": "graph.precision.accuracy:Accuracy",
     "AtenRule": "graph.extensions.rules:AtenRule",
     "BlockWeights": "graph.block_weights:BlockWeights",
-    "Calibration": "graph.precision.calibration:Calibration",
+    "Calibration": "graph.precision.calibration.calibration:Calibration",
     "Context": "runtime.engine.context:Context",
     "Coverage": "runtime.model.coverage:Coverage",
     "Elementwise": "graph.ops.elementwise:Elementwise",
@@ -87,7 +87,7 @@ _HOMES = {
     "Passes": "graph.passes.passes:Passes",
     "PrimFunc": "tir.func:PrimFunc",
     "Profile": "runtime.model.profile:Profile",
-    "QuantizedGraph": "graph.precision.weights:QuantizedGraph",
+    "QuantizedGraph": "graph.precision.blocks.weights:QuantizedGraph",
     "Report": "runtime.model.verification:Report",
     "Roofline": "runtime.measure.roofline:Roofline",
     "Schedule": "schedule.schedule:Schedule",
@@ -103,7 +103,7 @@ _HOMES = {
     "TuningLog": "autotune.tuning_log:TuningLog",
     "Verdict": "schedule.verdict:Verdict",
     "build": "driver.build:build",
-    "calibrate": "graph.precision.calibrate:calibrate",
+    "calibrate": "graph.precision.calibration.calibrate:calibrate",
     "check_operator": "graph.operator_check.check_operator:check_operator",
     "compile": "graph.compile:compile",
     "emulated": "driver.check.emulated:emulated",
@@ -111,7 +111,7 @@ _HOMES = {
     "load": "driver.load:load",
     "operator": "graph.extensions.operators:operator",
     "prove": "driver.build:prove",
-    "quantize_weights": "graph.precision.weights:quantize_weights",
+    "quantize_weights": "graph.precision.blocks.weights:quantize_weights",
     "read_gguf": "graph.importers.weights.gguf:read_gguf",
     "read_safetensors": "graph.importers.weights.safetensors:read_safetensors",
     "reduce_model": "graph.verification.reduce_model:reduce_model",
@@ -120,7 +120,7 @@ _HOMES = {
     "tune": "autotune.tune:tune",
     "tuning_space": "autotune.space.summary:tuning_space",
     "verify_model": "graph.verification.verify_model:verify_model",
-    "with_weights": "graph.precision.stored_weights:with_weights",
+    "with_weights": "graph.precision.blocks.stored_weights:with_weights",
 }
 __all__ = ["__version__", *_HOMES]
 

@@ -16,27 +16,15 @@ AREAS = {  # area -> files that are mutated
     "proof": ("schedule/proof/**/*.py",),
     "lowering": ("codegen/lanes.py", "codegen/lower/**/*.py"),
     "memory": ("graph/plan/memory_plan.py", "graph/plan/memory_check.py"),
-    "passes": (
-        "graph/passes/*.py",
-        "graph/precision/halves.py",
-        "graph/precision/rounded_data.py",
+    "passes": ("graph/passes/*.py",),
+    "calibration": ("graph/precision/calibration/*.py", "graph/precision/prepared.py"),
+    "int8": (
+        "graph/precision/accuracy.py",
+        "graph/precision/channels/*.py",
+        "graph/precision/layers.py",
+        "graph/precision/levels/*.py",
     ),
-    "calibration": tuple(
-        f"graph/precision/{name}.py"
-        for name in (
-            *("calibrate", "calibration", "calibration_data", "calibration_file", "histogram"),
-            *("calibration_pictures", "prepared", "products", "ranges", "statistics"),
-            "value_runner",
-        )
-    ),
-    "int8": tuple(
-        f"graph/precision/{name}.py"
-        for name in (
-            *("accuracy", "bias_correction", "byte_engine", "byte_model", "channel_factors"),
-            *("equalisation", "layers", "level_form", "level_values", "planner", "simulation"),
-            "spelled_levels",
-        )
-    ),
+    "narrow": ("graph/precision/blocks/*.py", "graph/precision/halves.py"),
     "text": ("codegen/c/*.py", "codegen/isa/*.py", "codegen/text/*.py"),
     "fusion": (
         "graph/plan/fusion.py",
@@ -132,13 +120,13 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/passes/loop_unrolling.py": ("control_flow",),
     "graph/passes/norms.py": ("layer_norm_recognition", "fast_norm_recognition"),
     "graph/passes/region_inputs.py": ("control_flow",),
-    "graph/precision/calibration_file.py": ("calibration",),
-    "graph/precision/calibration_pictures.py": ("calibration",),
-    "graph/precision/value_runner.py": ("calibrate",),
-    "graph/precision/byte_model.py": ("byte_engine", "tests/graph/plan/test_tasks.py"),
-    "graph/precision/channel_factors.py": ("equalisation", "byte_engine"),
-    "graph/precision/level_values.py": ("level_form",),
-    "graph/precision/spelled_levels.py": ("level_form", "simulation"),
+    "graph/precision/calibration/calibration_file.py": ("calibration",),
+    "graph/precision/calibration/calibration_pictures.py": ("calibration",),
+    "graph/precision/calibration/value_runner.py": ("calibrate",),
+    "graph/precision/levels/byte_model.py": ("byte_engine", "tests/graph/plan/test_tasks.py"),
+    "graph/precision/channels/channel_factors.py": ("equalisation", "byte_engine"),
+    "graph/precision/levels/level_values.py": ("level_form",),
+    "graph/precision/levels/spelled_levels.py": ("level_form", "simulation"),
     "driver/check/check.py": ("check", "check_faults", "chain"),
     "driver/check/data.py": ("check", "check_faults"),
     "runtime/cuda/device/fenced_code.py": ("tests/runtime/cuda/test_faked.py",),

@@ -34,7 +34,7 @@ from tilewright.graph.ops.rounded_blocks import (
     RoundedBlockMatMul,
     lane_words,
 )
-from tilewright.graph.precision.rounded_data import KINDS
+from tilewright.graph.precision.blocks.rounded_data import KINDS
 from tilewright.runtime.machine.host import host_target
 from tilewright.runtime.machine.timing import calibrate
 from tilewright.runtime.measure.limits import read_peak

@@ -22,7 +22,7 @@ from .errors import OK, UsageError
 from .text import paragraph, working
 
 if TYPE_CHECKING:
-    from ..graph.precision.calibration import Calibration
+    from ..graph.precision.calibration.calibration import Calibration
     from .arguments import Verbs
 
 METHODS = ("minmax", "moving", "percentile", "entropy", "mse")
@@ -93,7 +93,7 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Calibrate, and write the file."""
-    from ..graph.precision.calibrate import calibrate  # start-up
+    from ..graph.precision.calibration.calibrate import calibrate  # start-up
     from .engines import SUFFIX
 
     if arguments.model.endswith(SUFFIX):

@@ -14,7 +14,7 @@ from .errors import UsageError
 
 if TYPE_CHECKING:
     from ..graph.precision.accuracy import Accuracy
-    from ..graph.precision.calibration import Calibration
+    from ..graph.precision.calibration.calibration import Calibration
     from ..runtime.arrays import Array
 
 METRICS = ("top1", "agreement", "error")
@@ -154,7 +154,9 @@ def _precision(texts: Sequence[str]) -> str | Mapping[str, str]:
 def _calibration(path: str | None) -> Calibration | None:
     if path is None:
         return None
-    from ..graph.precision.calibration import Calibration  # start-up: most compiles need none
+    from ..graph.precision.calibration.calibration import (
+        Calibration,  # start-up: most compiles need none
+    )
 
     return Calibration.load(path)
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
     from .passes.pipeline import GraphPass
     from .precision.accuracy import Accuracy
-    from .precision.calibration import Calibration
+    from .precision.calibration.calibration import Calibration
 
 Progress = Callable[[str], object]
 

@@ -34,8 +34,8 @@ from .options import BuildOptions
 from .plan.explain import explain
 from .plan.plan import Planned, apart, closer, divisible, plan_model, rounding_more
 from .plan.reference_program import reference_model
-from .precision.byte_engine import byte_engine
-from .precision.byte_model import ByteRequest
+from .precision.levels.byte_engine import byte_engine
+from .precision.levels.byte_model import ByteRequest
 from .reference.compare import relative_rms
 from .reference.oracle import ModelOracle, model_oracle
 from .reference.reference import evaluate

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
     from .passes.pipeline import GraphPass
     from .precision.accuracy import Accuracy
-    from .precision.calibration import Calibration
+    from .precision.calibration.calibration import Calibration
 
 Range = tuple[int, int, int]  # the least, the usual and the largest size
 Shapes = Mapping[str, Sequence[int | Range | Sequence[int | Range]] | int]
@@ -194,7 +194,7 @@ def _check_types(calibration: object, accuracy: object) -> None:
         return
     # here, because most compiles have none of them
     from .precision.accuracy import Accuracy
-    from .precision.calibration import Calibration
+    from .precision.calibration.calibration import Calibration
 
     for given, kind, hint in (
         (calibration, Calibration, "tw.calibrate(model, data) makes a Calibration."),

@@ -45,7 +45,7 @@ class BlockMatMul(Operator):
     uint8. The last block may be longer than K: what it has beyond is not read.
 
     data: "int8" permits a build to round each block of x to levels of 8 bits
-    (`graph/precision/rounded_data.py`); "" does not.
+    (`graph/precision/blocks/rounded_data.py`); "" does not.
     """
 
     bits: int

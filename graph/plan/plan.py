@@ -22,8 +22,8 @@ from ..passes.levels import has_bytes
 from ..passes.passes import chosen_passes
 from ..passes.pipeline import GraphPass, PassReport, left_out, optimise, run_by
 from ..passes.reshape_motion import ReshapeMotion
+from ..precision.blocks.rounded_data import round_data
 from ..precision.halves import PAIRS, HalfProducts, Precision, ProductPrecision, choose_halves
-from ..precision.rounded_data import round_data
 from .check_functions import FunctionChecker
 from .choose import (
     GroupDecision,
@@ -45,7 +45,7 @@ class Planned:
     """A model, planned.
 
     imported: as it was read, or with the data of products rounded where it permits that
-    (`graph/precision/rounded_data.py`); graph: after the passes; passes: what each did. flat: the
+    (`graph/precision/blocks`); graph: after the passes; passes: what each did. flat: the
     graph without regions, which is what is fused, chosen and lowered. decisions: for each group of
     the fusion, what was priced and what was taken. checker: what compared the kernels' functions
     with their operators, None where nobody asked. notes: whose data are rounded, and what was taken

@@ -30,8 +30,8 @@ from ..options import (
 )
 from ..passes.passes import chosen_passes
 from ..passes.pipeline import GraphPass, run_by
-from ..precision.byte_model import ByteRequest, byte_model
 from ..precision.halves import Precision
+from ..precision.levels.byte_model import ByteRequest, byte_model
 from .choose import choose
 from .flatten import flatten
 from .fusion import fuse
@@ -39,7 +39,7 @@ from .plan import allowed_by, optimised, plan_model
 from .pricing import Pricer
 
 if TYPE_CHECKING:
-    from ..precision.calibration import Calibration
+    from ..precision.calibration.calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True)

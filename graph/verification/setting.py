@@ -27,7 +27,7 @@ from .systems import ModelRun
 
 if TYPE_CHECKING:
     from ..precision.accuracy import Accuracy
-    from ..precision.calibration import Calibration
+    from ..precision.calibration.calibration import Calibration
 
 ModelSource = str | os.PathLike[str] | bytes | ModelProto
 

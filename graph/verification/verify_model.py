@@ -25,7 +25,7 @@ from .systems import ModelRun, OtherSystem, system_named
 
 if TYPE_CHECKING:
     from ..precision.accuracy import Accuracy
-    from ..precision.calibration import Calibration
+    from ..precision.calibration.calibration import Calibration
 
 _TORCH = (None, "torch")  # what may be said of an archive
 SEEDS = 3  # of random inputs, where nobody says

@@ -15,7 +15,7 @@ from ...graph.options import (
     check_precision,
     check_tolerance,
 )
-from ...graph.precision.calibration import Calibration
+from ...graph.precision.calibration.calibration import Calibration
 from ...tir.errors import known_names
 
 Else = Literal["torch", "refuse"]

@@ -19,8 +19,8 @@ from tilewright.autotune.log.file import read_log
 from tilewright.cli.calibrate import METHODS, WEIGHTS
 from tilewright.cli.precision import METRICS, GivenPrecision, add_precision, precision_of
 from tilewright.graph.precision.accuracy import METRICS as KNOWN_METRICS
+from tilewright.graph.precision.calibration.ranges import METHODS as KNOWN_METHODS
 from tilewright.graph.precision.layers import WEIGHTS as KNOWN_WEIGHTS
-from tilewright.graph.precision.ranges import METHODS as KNOWN_METHODS
 from tilewright.tir.errors import TilewrightError
 from tilewright.tir.text.canonical import workload_key
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.graph.plan.test_choose import TARGET, network
-from tests.graph.precision.test_level_form import Net
+from tests.graph.precision.levels.test_level_form import Net
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
@@ -21,8 +21,8 @@ from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.options import OptionError, kinds_of
 from tilewright.graph.plan.plan import plan_model
 from tilewright.graph.plan.tasks import model_tasks, taken, tasks
-from tilewright.graph.precision.calibrate import calibrate
-from tilewright.graph.precision.calibration import Calibration
+from tilewright.graph.precision.calibration.calibrate import calibrate
+from tilewright.graph.precision.calibration.calibration import Calibration
 from tilewright.graph.samples.samples import tiny_model
 from tilewright.graph.types import TensorType
 from tilewright.runtime.machine.host import host_target

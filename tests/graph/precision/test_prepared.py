@@ -105,7 +105,7 @@ _SCRIPT = """
 import sys
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.precision.prepared import prepared_graph
-from tilewright.graph.precision.products import products_digest
+from tilewright.graph.precision.channels.products import products_digest
 made = prepared_graph(import_onnx(sys.argv[1]))
 print(list(made.types), products_digest(made))
 """
