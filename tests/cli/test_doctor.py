@@ -68,7 +68,7 @@ def test_doctor_as_json_holds_what_the_text_says(tilewright: Command, no_compile
     assert done.code == 4
     assert found["compiler"]["problem"].startswith("CompilerNotFound: ")
     assert found["packages"]["numpy"]
-    assert found["host"]["isas"][-1] == "scalar"
+    assert found["host"]["instructions"][-1] == "scalar"
     assert found["threads"]["allowed"] >= 1
     assert [setting["name"] for setting in found["settings"]] == list(MEANINGS)
     assert found["limits"] is None

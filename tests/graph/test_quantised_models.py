@@ -23,7 +23,7 @@ DATA_ZERO, RESULT_ZERO = 130, 100
 
 # launches of two products: AVX2 without AVX-VNNI widens the input first
 LAUNCHES = {"avx512+vnni": 2, "avx2+vnni": 2, "avx2": 3}
-pytestmark = [pytest.mark.needs_cc, pytest.mark.isa]
+pytestmark = pytest.mark.needs_cc
 each_target = pytest.mark.parametrize(
     "target",
     [

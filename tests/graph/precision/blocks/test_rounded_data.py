@@ -176,6 +176,7 @@ def test_accuracy_level_4_alone_permits_it() -> None:
 
 @pytest.mark.isa
 @pytest.mark.needs_cc
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize(("bits", "group"), [(4, 32), (4, 16), (4, 128), (8, 32)])
 def test_an_engine_computes_what_onnxruntime_does_at_level_4(

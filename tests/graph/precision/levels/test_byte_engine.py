@@ -71,9 +71,23 @@ def told(engine: tw.Engine, what: str = "precision") -> list[str]:
     return [*report.remarks, *map(str, report.layers)]
 
 
-def of_levels(model: onnx.ModelProto, known: tw.Calibration) -> Graph:
+@cache
+def digits(twin: bool) -> onnx.ModelProto:
+    return uneven_twin(network()) if twin else network()
+
+
+@cache
+def of_digits(twin: bool, equalise: bool) -> tw.Calibration:
+    """A calibration of the digits, or of their uneven twin."""
+    seen, _ = images()
+    data = [seen.x[at : at + 100] for at in range(0, 1000, 100)]
+    return tw.calibrate(digits(twin), data, shapes=SHAPES, equalise=equalise)
+
+
+def of_levels(model: onnx.ModelProto | Graph, known: tw.Calibration) -> Graph:
     """The model that an engine of bytes computes."""
-    prepared = prepared_graph(imported_graph(model, SHAPES, None))
+    shapes = None if isinstance(model, Graph) else SHAPES
+    prepared = prepared_graph(imported_graph(model, shapes, None))
     known = known.fitted(prepared)
     graph = rescaled(prepared, known.factors)
     layers = [
@@ -94,9 +108,8 @@ def error(found: Array, exact: Array) -> float:
 
 @multiplies_bytes
 def test_the_digits_as_bytes(tmp_path: Path) -> None:
-    model, (seen, unseen) = network(), images()
-    data = [seen.x[at : at + 100] for at in range(0, 1000, 100)]
-    calibration = tw.calibrate(model, data, shapes=SHAPES)
+    (_, unseen), calibration = images(), of_digits(False, False)
+    model = digits(False)
     engine = tw.compile(
         model, shapes=SHAPES, precision="int8", calibration=calibration, cache=False
     )
@@ -116,14 +129,12 @@ def test_the_digits_as_bytes(tmp_path: Path) -> None:
     assert np.array_equal(again.run(x)["y"], found)
     assert again.explain().precision == engine.explain().precision
 
-    twin = uneven_twin(model)
     first = Images(unseen.x[:700], unseen.labels[:700])
     exact = scores(imported_graph(model, SHAPES, None), unseen)
     even = scores(graph, unseen)
     assert first.accuracy(even) >= first.accuracy(exact) - 0.005
-    plain = scores(of_levels(twin, tw.calibrate(twin, data, shapes=SHAPES)), unseen)
-    evened = tw.calibrate(twin, data, shapes=SHAPES, equalise=True)
-    mended = scores(of_levels(twin, evened), unseen)
+    plain = scores(of_levels(digits(True), of_digits(True, False)), unseen)
+    mended = scores(of_levels(digits(True), of_digits(True, True)), unseen)
     assert first.accuracy(mended) >= first.accuracy(exact) - 0.005
     assert error(mended, exact) < 5e-4
     assert error(plain, exact) > 100 * error(mended, exact)
@@ -414,31 +425,28 @@ def test_what_prepares_a_model_is_compared_like_other_passes(
 @multiplies_bytes
 def test_one_scale_for_the_whole_weight_is_what_an_uneven_network_does_not_suit() -> None:
     """As the digits of research/precision: by tensor the twin collapses, equalised it does not."""
-    model, (seen, unseen) = network(), images()
-    data, first = [seen.x[at : at + 100] for at in range(0, 1000, 100)], slice(0, 700)
-    exact = scores(imported_graph(model, SHAPES, None), unseen)
-    truth = Images(unseen.x[first], unseen.labels[first])
-    twin = uneven_twin(model)
+    _, unseen = images()
+    exact = scores(imported_graph(network(), SHAPES, None), unseen)
+    truth = Images(unseen.x[:700], unseen.labels[:700])
 
-    def made(what: onnx.ModelProto, **how: object) -> Array:
-        known = tw.calibrate(what, data, shapes=SHAPES, weights="tensor", **how)  # type: ignore[arg-type]
-        return scores(of_levels(what, known), unseen)
+    def right(twin: bool, equalise: bool) -> float:
+        known = replace(of_digits(twin, equalise), weights="tensor")
+        return truth.accuracy(scores(of_levels(digits(twin), known), unseen))
 
-    assert truth.accuracy(made(model)) >= truth.accuracy(exact) - 0.01
-    assert truth.accuracy(made(twin)) < 0.5
-    assert truth.accuracy(made(twin, equalise=True)) >= truth.accuracy(exact) - 0.01
-    # an engine has it from the calibration
-    known = tw.calibrate(twin, data, shapes=SHAPES, weights="tensor")
-    by_channel = replace(known, weights="channel")
-    assert known.key != by_channel.key
-    x = {"x": unseen.x[:100]}
-    for calibration in (known, by_channel):
-        engine = tw.compile(
-            twin, shapes=SHAPES, precision="int8", calibration=calibration, verify="off"
-        )
-        expected = evaluate(of_levels(twin, calibration), x)["y"]
-        assert np.abs(engine.run(x)["y"] - expected).max() <= 2e-2 * np.abs(expected).max()
-        assert (", weights by tensor, " in told(engine)[0]) is (calibration is known)
+    assert right(False, False) >= truth.accuracy(exact) - 0.01
+    assert right(True, False) < 0.5
+    assert right(True, True) >= truth.accuracy(exact) - 0.01
+
+
+@multiplies_bytes
+def test_an_engine_has_scales_of_weights_from_the_calibration(known: tw.Calibration) -> None:
+    by_tensor = tw.calibrate(uneven(), ITEMS, weights="tensor")
+    assert replace(by_tensor, weights="channel").key == known.key != by_tensor.key
+    for calibration in (known, by_tensor):
+        engine = tw.compile(uneven(), precision="int8", calibration=calibration, verify="off")
+        expected = evaluate(of_levels(uneven(), calibration), {"x": ITEMS[0]})["y"]
+        assert np.abs(engine(ITEMS[0]) - expected).max() <= 2e-2 * np.abs(expected).max()
+        assert (", weights by tensor, " in told(engine)[0]) is (calibration is by_tensor)
 
 
 def test_a_calibration_with_factors_is_another_one() -> None:
