@@ -95,9 +95,22 @@ def test_zeros_that_are_supposed_are_not_stored(apply: Apply) -> None:
     assert np.array_equal(weights_of(made), expected(levels, SCALES, zeros))
 
 
-@pytest.mark.parametrize(("kind", "bits"), [(int2, 2), (int4, 4), (np.int8, 4)])
-def test_levels_take_as_few_bits_as_hold_them(apply: Apply, kind: type, bits: int) -> None:
-    levels = RNG.integers(*((-2, 2) if kind is int2 else (-8, 8)), (K, N)).astype(kind)
+@pytest.mark.parametrize(
+    ("kind", "ends", "bits"),
+    [
+        (int2, (-2, 1), 2),
+        (int4, (-8, 7), 4),
+        (np.int8, (-8, 7), 4),
+        (np.int8, (-8, 8), 8),
+        (np.uint8, (0, 15), 4),
+        (np.uint8, (0, 16), 8),
+    ],
+)
+def test_levels_take_as_few_bits_as_hold_them(
+    apply: Apply, kind: type, ends: tuple[int, int], bits: int
+) -> None:
+    levels = RNG.integers(ends[0], ends[1] + 1, (K, N)).astype(kind)
+    levels[0, :2] = ends
     net = Net()
     made = apply(BlockProducts(), net.product(net.blocked(levels, SCALES)))
     assert the_product(made)[0].bits == bits
@@ -122,6 +135,16 @@ def test_the_last_block_may_be_cut_and_words_be_filled_up(apply: Apply) -> None:
     op, (words, few) = the_product(made)
     assert (op, words.shape, few.shape) == (BlockMatMul(4, 64), (16, N), (2, N))
     assert np.array_equal(weights_of(made), LEVELS.astype(np.float32) * scales)
+
+
+def test_rows_that_fill_no_word_are_filled_up(apply: Apply) -> None:
+    net, levels = Net(), LEVELS[:90]
+    x = net.input("z", TensorType("float32", (7, 90)))
+    net.add(MatMul(), x, net.real(net.constant("w", owned(levels)), net.array(SCALES[0])))
+    made = apply(BlockProducts(), net.finish(("matmul",)))
+    op, (words, few) = the_product(made)
+    assert (op, words.shape, few.shape) == (BlockMatMul(4, 96), (12, N), (1, N))
+    assert np.array_equal(weights_of(made)[:90], levels.astype(np.float32) * SCALES[0])
 
 
 def test_rows_of_columns_as_pytorch_has_them(apply: Apply) -> None:
@@ -177,7 +200,10 @@ def test_products_of_16_bits_have_scales_of_16_bits(apply: Apply, kind: str) -> 
 
 @pytest.mark.parametrize(
     "case",
-    ["few", "no words", "no number", "zeros between", "a run", "moved to", "floats", "scaled"],
+    [
+        *("few", "no words", "no number", "zeros between", "zeros below", "wider zeros", "a run"),
+        *("moved to", "floats", "scaled"),
+    ],
 )
 def test_other_weights_become_floats(case: str) -> None:
     net = Net()
@@ -191,11 +217,17 @@ def test_other_weights_become_floats(case: str) -> None:
             scales = np.where(np.arange(N) == 3, np.float32(np.inf), scales)
         case "zeros between":
             zeros = zeros.astype(np.float32) + np.float32(0.5)
+        case "zeros below":
+            levels, zeros = levels.astype(np.int8), np.full(zeros.shape, -100, np.int8)
         case "floats":
             levels = levels.astype(np.float32)
     if case == "zeros between":
         w = net.add(Cast("float32"), net.constant("w", owned(levels)))
         w = net.add(Mul(), net.add(Sub(), w, net.spread(zeros)), net.spread(scales))
+    elif case == "wider zeros":
+        w = net.add(Cast("float32"), net.constant("w", owned(levels[:, :1].copy())))
+        w = net.add(Sub(), w, net.add(Cast("float32"), net.spread(zeros)))
+        w = net.add(Mul(), w, net.spread(scales))
     elif case == "a run":
         w = net.real(net.input("w", TensorType("int8", (K, N))), net.spread(scales))
     elif case == "moved to":

@@ -33,6 +33,7 @@ CALLS: Calls = [
     ),
     lambda g: ops.choose_qparams_affine.default(g["x"], "ASYMMETRIC", [1, 3], i8),
     lambda g: ops.choose_qparams_affine.default(g["above"], "ASYMMETRIC", [2, 6], u8, 0, 255),
+    lambda g: ops.choose_qparams_affine.default(g["x"], "SYMMETRIC", [1, 3], u8),
     lambda g: ops.choose_qparams_affine.default(
         g["x"], "SYMMETRIC", [1, 6], i8, -127, 127, 0.5, f32, i8, True
     ),
