@@ -57,7 +57,9 @@ def _way_out(tensor: Any) -> str:
         return "torchao.utils.unwrap_tensor_subclass(model) makes dense tensors of its weights."
     if tensor.device.type == "meta":
         return "a model on 'meta' gets its weights from model.to_empty() and load_state_dict."
-    return "model.to(torch.float32) or tensor.to_dense() may make one."
+    if tensor.layout != torch().strided:
+        return "tensor.to_dense() makes one."
+    return "model.to(torch.float32) has elements of a type that is known."
 
 
 def _check_plain(what: str, tensor: Any) -> None:

@@ -148,7 +148,8 @@ def test_tensors_that_are_no_plain_ones_are_refused_with_the_way_out() -> None:
     wrapped = type("Int8Tensor", (torch.Tensor,), {"__module__": "torchao.quantization"})
     for tensor, hint in (
         (torch.ones(2).as_subclass(wrapped), "torchao.utils.unwrap_tensor_subclass(model) makes"),
-        (torch.ones(2, 2).to_sparse(), "tensor.to_dense() may make one."),
+        (torch.ones(2, 2).to_sparse(), "tensor.to_dense() makes one."),
+        (torch.ones(2).to(torch.float8_e8m0fnu), "model.to(torch.float32)"),
     ):
         with pytest.raises(ModelError) as caught:
             ArrayReader().read("weight 'w'", tensor)
