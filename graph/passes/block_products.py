@@ -49,7 +49,7 @@ class BlockProducts:
 
     Scales and zeros may differ between blocks of whole words, which are found in the numbers
     themselves. Levels of 8 bits that 4 bits hold are stored in 4. No weight is rounded: a scale
-    multiplies the sum of a block. needs: where the kernel is faster than one of floats.
+    multiplies the sum of a block. needs: where a rule unpacks levels in vectors.
     """
 
     keeps_rounding: ClassVar[bool] = False

@@ -278,8 +278,10 @@ class _Writer:
 
     def _byte(self, value: str) -> str:
         """Levels of fewer bits than 8 as bytes."""
-        kind = dtype(self.builder.types[value].dtype)
-        return value if kind.bits == 8 else self.emit(Cast("int8"), value)
+        name = self.builder.types[value].dtype
+        if dtype(name).bits == 8:
+            return value
+        return self.emit(Cast("uint8" if name.startswith("u") else "int8"), value)
 
     def _data_zero(self) -> str:
         """The zero of the data as int32, without axes where it is one number."""

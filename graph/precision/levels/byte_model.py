@@ -107,16 +107,17 @@ def byte_model(imported: Graph, target: Target, request: ByteRequest) -> ByteMod
 
 def _divided(prepared: Graph, request: ByteRequest) -> Graph:
     """The graph with its channels divided as the calibration says. Raises: InternalError where it
-    does not compute the same.
+    is checked and does not compute the same.
     """
-    divide = ChannelDivision(request.calibration.factors)
-    _, (report,) = optimise(prepared, (divide,), check=request.is_checked)
-    if report.verdict == "undone":
-        raise InternalError(
-            f"compile: dividing channels changed the model: {report.problem}.",
-            code="bytes-divided",
-        )
-    return rescaled(prepared, request.calibration.factors)
+    factors = request.calibration.factors
+    if request.is_checked:
+        _, (report,) = optimise(prepared, (ChannelDivision(factors),))
+        if report.verdict == "undone":
+            raise InternalError(
+                f"compile: dividing channels changed the model: {report.problem}.",
+                code="bytes-divided",
+            )
+    return rescaled(prepared, factors)
 
 
 def _named(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from ....tir.analysis.linear import linear
@@ -26,20 +27,15 @@ from ....tir.visit import free_vars, loads
 from ...nest import fixed_tensors, target_of
 from ...schedule import Schedule
 from ...trace.references import LoopRef
-from ..anchored import schedule_others
-from ..knobs.knobs import choose_tile
 from ..knobs.tiles import Tile
 from ..rule import Rule
 from ..shape.structure import (
     factors_of,
     inline_chains,
     is_pointwise,
-    pointwise_output,
     reductions,
 )
-from ..tiled import finish_tile, share_tiles, tile_loops
-from .block_rows import FEW_PANELS, fetch_ahead, is_added_up, spatial_axes
-from .packing import pack_columns
+from .scaled_sums import FEW_PANELS, is_added_up, spatial_axes, tile_scaled_sums
 
 TILE_ROWS = 8  # at most
 MOST_VECTORS = 4  # of a tile
@@ -123,22 +119,11 @@ class BlockDotsRule(Rule):
         assert found is not None
         unit = self._unit(found)
         assert unit is not None
-        name, sums = found.outer.name, found.inner.name
-        epilogue = pointwise_output(sch.func, found.outer)
-        schedule_others(sch, (found.outer, found.inner, epilogue), target)
         lanes = target.lanes(target_of(found.outer).type)
-        tile = choose_tile(sch, name, _tiles(found, lanes, target))
-        width = tile.vectors * lanes
-        read = ((block.name, load.buffer) for block, load in found.fixed)
-        packed = pack_columns(sch, read, width)
-        outer = sch.func.block(name)
-        (block,) = (it.var for it in outer.iters if it.kind is IterKind.REDUCE)
-        loops = tile_loops(sch, outer, tile, width, lanes, [block])
-        ordered = finish_tile(sch, name, loops, [loops.panel, *loops.rows], loops.reduced, target)
         axes = len(spatial_axes(found.outer))
-        steps = _sum_blocks(sch, sums, loops.reduced[0], axes, lanes, unit)
-        fetch_ahead(sch, packed, loops.reduced[0], steps)
-        share_tiles(sch, sch.func.block(name), ordered, target)
+        take = partial(_sum_blocks, axes=axes, lanes=lanes, unit=unit)
+        tiles = _tiles(found, lanes, target)
+        tile_scaled_sums(sch, (found.outer, found.inner), found.fixed, tiles, take, target)
 
     def _unit(self, found: ScaledDots) -> TensorIntrinsic | None:
         """The instruction that adds up products of such data and numbers of words."""

@@ -22,30 +22,21 @@ from ....tir.func import PrimFunc
 from ....tir.stmt import Block, IterKind, IterVar
 from ....tir.target.target import CpuTarget, Target
 from ....tir.visit import free_vars, loads
-from ...nest import fixed_tensors, readers, target_of
+from ...nest import fixed_tensors, target_of
 from ...schedule import Schedule
 from ...trace.references import LoopRef
-from ..anchored import schedule_others
-from ..knobs.knobs import choose_tile
 from ..knobs.tiles import Tile
 from ..rule import Rule
 from ..shape.structure import (
     factors_of,
     inline_chains,
-    is_plain_store,
     is_pointwise,
-    pointwise_output,
     reductions,
 )
-from ..tiled import finish_tile, share_tiles, tile_loops
-from .packing import pack_columns
+from .scaled_sums import FEW_PANELS, is_added_up, spatial_axes, tile_scaled_sums
 
 TILE_ROWS = 8  # at most: their sums are held twice
 MOST_VECTORS = 4  # of a tile: enough sums that a multiply-add never waits for the one before it
-# bytes that are asked for before they are read, and the cache to which they should come: measured
-# on a Xeon (family 6, model 207), 0.87 of a plain read; 0.84 with one distance, 0.54 with none
-AHEAD = ((3072, 1), (16384, 2))
-FEW_PANELS = 2  # for a thread, below which narrower ones share the work out better
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,30 +84,9 @@ def scaled_sums(func: PrimFunc) -> ScaledSums | None:
     return ScaledSums(outer, inner, tuple(fixed))
 
 
-def spatial_axes(block: Block) -> tuple[IterVar, ...]:
-    """The axes of what a block computes."""
-    return tuple(it for it in block.iters if it.kind is IterKind.SPATIAL)
-
-
 def _other(factors: tuple[Expr, Expr], is_one: Callable[[Expr], bool]) -> Expr | None:
     """The factor beside the one that is sought; None where it is not there."""
     return next((b for a, b in (factors, factors[::-1]) if is_one(a)), None)
-
-
-def is_added_up(func: PrimFunc, inner: Block, outer: Block) -> bool:
-    """Whether the outer sum alone reads the inner ones, along their last axis but one, and has
-    their other axes.
-    """
-    sums, own, above = target_of(inner), spatial_axes(inner), spatial_axes(outer)
-    if sums not in func.allocations or tuple(readers(func, sums)) != (outer,):
-        return False
-    plain = is_plain_store(inner, list(own)) and is_plain_store(outer, list(above))
-    alike = [it.extent for it in (*own[:-2], *own[-1:])] == [it.extent for it in above]
-    reduced = [it.var for it in outer.iters if it.kind is IterKind.REDUCE]
-    *rows, column = (it.var for it in above)
-    read = [load.indices for load in loads(outer.body) if load.buffer is sums]
-    along = len(reduced) == 1 and read == [(*rows, *reduced, column)]
-    return plain and alike and along
 
 
 def _is_of_columns(load: Load, column: Var, rows: AbstractSet[Var]) -> bool:
@@ -143,21 +113,10 @@ class BlockRowsRule(Rule):
         inline_chains(sch)
         found = scaled_sums(sch.func)
         assert found is not None
-        name, sums = found.outer.name, found.inner.name
-        epilogue = pointwise_output(sch.func, found.outer)
-        schedule_others(sch, (found.outer, found.inner, epilogue), target)
         lanes = target.lanes(target_of(found.outer).type)
-        tile = choose_tile(sch, name, _tiles(found, lanes, target))
-        width = tile.vectors * lanes
-        read = ((block.name, load.buffer) for block, load in found.fixed)
-        packed = pack_columns(sch, read, width)
-        outer = sch.func.block(name)
-        (block,) = (it.var for it in outer.iters if it.kind is IterKind.REDUCE)
-        loops = tile_loops(sch, outer, tile, width, lanes, [block])
-        ordered = finish_tile(sch, name, loops, [loops.panel, *loops.rows], loops.reduced, target)
-        steps = _sum_blocks(sch, sums, loops.reduced[0], len(found.spatial), lanes)
-        fetch_ahead(sch, packed, loops.reduced[0], steps)
-        share_tiles(sch, sch.func.block(name), ordered, target)
+        take = partial(_sum_blocks, axes=len(found.spatial), lanes=lanes)
+        tiles = _tiles(found, lanes, target)
+        tile_scaled_sums(sch, (found.outer, found.inner), found.fixed, tiles, take, target)
 
 
 def _tiles(found: ScaledSums, lanes: int, target: CpuTarget) -> list[Tile]:
@@ -196,18 +155,3 @@ def _sum_blocks(
         sch.unroll(loop)
     sch.vectorize(lane)
     return steps[:-1]
-
-
-def fetch_ahead(
-    sch: Schedule, packed: Sequence[str], block: LoopRef, steps: Sequence[LoopRef]
-) -> None:
-    """Ask for what later blocks read: the processor follows a stream a few lines ahead, which is
-    less than memory takes.
-    """
-    buffers = [target_of(sch.func.block(name)) for name in packed]
-    count = sch.extent(block)
-    size = sum(b.size // b.shape[0] * b.type.bytes for b in buffers) // count
-    for ahead, level in AHEAD:
-        for name in packed:
-            fetch = partial(Schedule.prefetch, buffer=name, at=block, spread=steps)
-            sch.attempt(partial(fetch, distance=-(-ahead // size), level=level))

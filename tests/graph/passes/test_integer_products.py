@@ -70,6 +70,16 @@ def test_bytes_with_and_without_sign(
     assert IntegerMatMul in kinds(apply(IntegerProducts(), net.finish(("y",))))
 
 
+def test_levels_without_a_sign_become_bytes_without_one(apply: Apply, lines: Lines) -> None:
+    net = Quantised(1)
+    levels, x = net.quantised_input(3, 9, dtype="uint4", zero=5)
+    w = net.real(net.bytes_of("w", "int8", 9, 7), net.number(0.02))
+    net.add(MatMul(), x, w, output="y")
+    after = apply(IntegerProducts(), net.finish(("y",)))
+    assert f"y.cast = Cast[to='uint8']({levels})" in lines(after)
+    assert "y.integermatmul = IntegerMatMul(y.cast, w)" in lines(after)
+
+
 @pytest.mark.parametrize("zero", [0, 9])
 @pytest.mark.parametrize("weights", ["int8", "uint8"])
 @pytest.mark.parametrize("known", [True, False])
