@@ -123,7 +123,11 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/precision/calibration/calibration_file.py": ("calibration",),
     "graph/precision/calibration/calibration_pictures.py": ("calibration",),
     "graph/precision/calibration/value_runner.py": ("calibrate",),
-    "graph/precision/levels/byte_model.py": ("byte_engine", "tests/graph/plan/test_tasks.py"),
+    "graph/precision/levels/byte_model.py": (
+        "byte_engine",
+        "layer_prices",
+        "tests/graph/plan/test_tasks.py",
+    ),
     "graph/precision/channels/channel_factors.py": ("equalisation", "byte_engine"),
     "graph/precision/levels/level_values.py": ("level_form",),
     "graph/precision/levels/spelled_levels.py": ("level_form", "simulation"),

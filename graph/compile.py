@@ -85,18 +85,18 @@ def compile(
     for the least, the usual and the largest of a run; others are assumed; of a sequence those of
     each tensor, {"x": [(1, 3), (2, 3)]}. constants: values of inputs, {"k": [1]}, None where an
     optional one has no element. specialise: sizes that come often, [{"batch": 1}], get variants,
-    which share the weights; 4: the four most frequent, in the background. precision:
-    "bfloat16" or "float16" for products by constant weights where that is priced faster; "int8"
-    for products of bytes by the ranges of `calibration`, with an `accuracy` only so many that the
-    model keeps it, none over 5 % slower; "auto" for both; {"fc1": "int8"}. schedules: a source
-    of schedules and times, or a function of (func, target); require_tuned: refuse a function that
-    it has none for. passes: in place of `tw.PASSES`; what yours make is always compared. max_bytes:
-    most memory of all contexts, at most `max_contexts`, with the weights. strict: no contraction,
-    no re-association. verify: "rewrites" compares each pass's result with what it was given,
-    "kernels" runs each kernel once beside its reference, "all" does both and runs the whole engine,
-    on a GPU where there is one; "emulated" is "all" on the CPU. tolerance: the largest error of an
-    output that you accept, as a share of its largest magnitude, from 1e-5, for Winograd's F(4x4,
-    3x3) and `Engine.verify`. cache: keep the engine, and find it. progress: called at each stage.
+    which share the weights; 4: the four most frequent, in the background. precision: "bfloat16" or
+    "float16" for products by constant weights where that is priced faster; "int8" for products of
+    bytes by the ranges of `calibration`, none slower by price; with an `accuracy` as many as keep
+    it, as timed; "auto" for both; {"fc1": "int8"} for those named. schedules: a source of schedules
+    and times, or a function of (func, target); require_tuned: refuse a function that it has none
+    for. passes: in place of `tw.PASSES`; what yours make is always compared. max_bytes: most memory
+    of all contexts, at most `max_contexts`, with the weights. strict: no contraction, no
+    re-association. verify: "rewrites" compares each pass's result with what it was given, "kernels"
+    runs each kernel once beside its reference, "all" does both and runs the whole engine, on a GPU
+    where there is one; "emulated" is "all" on the CPU. tolerance: the largest error of an output
+    that you accept, as a share of its largest magnitude, from 1e-5, for Winograd's F(4x4, 3x3) and
+    `Engine.verify`. cache: keep the engine, and find it. progress: called at each stage.
     Raises: ModelError, TargetError, ScheduleError, CompilerNotFound.
     """
     check_options(effort=effort, deterministic=deterministic, verify=verify)

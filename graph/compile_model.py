@@ -32,6 +32,7 @@ from .given_model import imported_graph
 from .ir.ir import Graph
 from .options import BuildOptions
 from .plan.explain import explain
+from .plan.layer_prices import LayerPrices
 from .plan.plan import Planned, apart, closer, divisible, plan_model, rounding_more
 from .plan.reference_program import reference_model
 from .precision.levels.byte_engine import byte_engine
@@ -94,7 +95,8 @@ def _with_bytes(
         *(options.precision, options.calibration, target, options.accuracy),
         is_checked=options.verify in _CHECKING_REWRITES,
     )
-    made = byte_engine(imported, target, request, build, tell)
+    prices = LayerPrices(target, options.tolerance)
+    made = byte_engine(imported, target, request, prices, build, tell)
     halves = made.engine.parts.report.precision
     return _changed(made.engine, precision=made.precision.with_others(halves))
 

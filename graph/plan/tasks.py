@@ -35,6 +35,7 @@ from ..precision.levels.byte_model import ByteRequest, byte_model
 from .choose import choose
 from .flatten import flatten
 from .fusion import fuse
+from .layer_prices import LayerPrices
 from .plan import allowed_by, optimised, plan_model
 from .pricing import Pricer
 
@@ -151,7 +152,7 @@ def model_tasks(
     machine = resolve_target(target)
     pipeline = run_by(chosen_passes(given_passes(passes)), machine)
     imported, others = _narrowed(
-        imported_graph(model, shapes, constants), machine, precision, calibration
+        imported_graph(model, shapes, constants), machine, precision, calibration, tolerance
     )
     pricer = Pricer(machine, tolerance=tolerance, allow=allowed_by(others))
     graph = flatten(optimised(imported, pipeline, pricer, others, check=False)[0]).graph
@@ -177,7 +178,11 @@ def model_tasks(
 
 
 def _narrowed(
-    imported: Graph, target: Target, precision: Precision, calibration: Calibration | None
+    imported: Graph,
+    target: Target,
+    precision: Precision,
+    calibration: Calibration | None,
+    tolerance: float | None,
 ) -> tuple[Graph, Precision]:
     """The graph that `compile` plans for a precision without an accuracy, and the precision of its
     products that multiply no bytes. Raises: ModelError.
@@ -197,7 +202,7 @@ def _narrowed(
     if calibration is None:
         return imported, precision
     request = ByteRequest.of(precision, calibration, target, is_checked=False)
-    model = byte_model(imported, target, request)
+    model = byte_model(imported, target, request, LayerPrices(target, tolerance))
     return model.with_levels(model.layers), request.others
 
 
@@ -230,7 +235,7 @@ def taken(
     check_tolerance(tolerance, strict=False)
     machine = resolve_target(target)
     imported, others = _narrowed(
-        imported_graph(model, shapes, constants), machine, precision, calibration
+        imported_graph(model, shapes, constants), machine, precision, calibration, tolerance
     )
     planned = plan_model(
         imported, machine, schedules, check=False, tolerance=tolerance, precision=others

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from ...runtime.model.precision_report import LayerTimes
 from ...tir.sizes import largest, product_of
 from ..ir.ir import Graph, GraphNode
 from ..ops.convolution import Conv
@@ -58,10 +59,11 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class KeptLayer:
-    """A product that stays as it is, and why."""
+    """A product that stays as it is, and why. times: where these are the reason."""
 
     name: str
     why: str
+    times: LayerTimes | None = None
 
 
 def find_layers(graph: Graph) -> tuple[tuple[Layer, ...], tuple[KeptLayer, ...]]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ...tir.buffer import Buffer
 from ...tir.expr import EQ, Expr, Var
 from ...tir.func import PrimFunc, split_allocations
+from ...tir.instructions.tensor_intrinsics import tensor_intrinsic
 from ...tir.stmt import Block, For, ForKind, IterKind, Role, Stmt, Tail
 from ...tir.target.target import CpuTarget
 from ...tir.visit import blocks, free_vars, loads, statements
@@ -120,7 +121,11 @@ def _block_cycles(func: PrimFunc, block: Block, target: CpuTarget) -> float:
     def decided(condition: Expr) -> bool:
         return isinstance(condition, EQ) and bool(_loop_vars(block, condition) & copied)
 
-    arithmetic = sum(arithmetic_cycles(value, target, decided) for value in values_of(block))
+    units = [loop.intrinsic for loop in around if loop.kind is ForKind.TENSORIZED]
+    if units:
+        arithmetic = tensor_intrinsic(units[-1]).slots / target.fma_per_cycle
+    else:
+        arithmetic = sum(arithmetic_cycles(value, target, decided) for value in values_of(block))
     busy = [copies * arithmetic, read / LOADS_PER_CYCLE, writes]
     if is_reduction(block):
         busy.append(LATENCY)

@@ -40,7 +40,8 @@ class TensorIntrinsic(Intrinsic):
     of shape [lanes]. lanes: how many one instruction may have, most first.
     targets: the instruction sets that have it, each with the feature that it takes:
     "avx512+vnni", "avx2". One whose registers are too short has fewer lanes of it.
-    carried: the type whose bits hold the points of one lane of an operand.
+    carried: the type whose bits hold the points of one lane of an operand. slots: how many of the
+    cycles that one fused multiply-add of vectors keeps a unit busy it takes.
     liberty: how results may differ from those of the definition, as the verb of "it ..."; empty
     where they do not.
     """
@@ -50,6 +51,7 @@ class TensorIntrinsic(Intrinsic):
     points: int
     targets: tuple[str, ...]
     liberty: str = ""
+    slots: float = 1.0
 
     def __reduce__(self) -> tuple[Callable[[str], TensorIntrinsic], tuple[str]]:
         return tensor_intrinsic, (self.name,)
@@ -163,6 +165,7 @@ def _declare_dot(
     meaning: Callable[..., Array] | None = None,
     liberty: str = "",
     lanes: tuple[int, ...] = (16, 8, 4),
+    slots: float = 1.0,
 ) -> TensorIntrinsic:
     """An instruction that adds `points` products to each of its 32-bit lanes; without
     `meaning`, as it is defined.
@@ -177,6 +180,7 @@ def _declare_dot(
         points=points,
         targets=targets,
         liberty=liberty,
+        slots=slots,
     )
 
 
@@ -186,8 +190,11 @@ _VNNI = ("avx512+vnni", "avx2+vnni")
 VPDPBUSD = _declare_dot("vpdpbusd", ("uint8", "int8"), "int32", 4, _VNNI)
 # two products of signed numbers of 16 bits, added to an int32
 VPDPWSSD = _declare_dot("vpdpwssd", ("int16", "int16"), "int32", 2, _VNNI)
-# two products of signed numbers of 16 bits, added to an int32: AVX2's vpmaddwd and vpaddd
-VPMADDWD = _declare_dot("vpmaddwd", ("int16", "int16"), "int32", 2, ("avx2",), lanes=(8, 4))
+# two products of signed numbers of 16 bits, added to an int32: AVX2's vpmaddwd and vpaddd, of which
+# three units take both where two multiply
+VPMADDWD = _declare_dot(
+    "vpmaddwd", ("int16", "int16"), "int32", 2, ("avx2",), lanes=(8, 4), slots=1.5
+)
 # two products of bfloat16, the second one first, added to a float32
 VDPBF16PS = _declare_dot(
     "vdpbf16ps",

@@ -20,7 +20,7 @@ from ...ir.ir import Graph
 from ...types import Array
 from ..accuracy import Accuracy, AccuracyError, Evaluation
 from ..layers import Layer
-from .byte_model import ByteModel, ByteRequest, Others, byte_model
+from .byte_model import ByteModel, BytePrices, ByteRequest, Others, byte_model
 from .planner import LayerChoice, PrecisionSearch
 from .simulation import simulated
 
@@ -43,19 +43,21 @@ def byte_engine(
     imported: Graph,
     target: Target,
     request: ByteRequest,
+    prices: BytePrices,
     build: Build,
     tell: Callable[[str], object],
 ) -> ByteEngine:
-    """Build it. build: makes an engine of a graph for the target.
+    """Build it. prices: of layers on the target. build: makes an engine of a graph for it.
 
-    Without an accuracy all layers that can multiply bytes do. With one, those do that together keep
+    Without an accuracy those layers that can multiply bytes do whose price that does not raise, or
+    those that are named. With one, those do that together keep
     its budget, and whose kernels take at most 1.05 times as long as those of floats, both timed
     here.
     Raises: BytesError for targets on which bytes are never faster, and for names that are no such
     product; ModelError for a calibration of another model; AccuracyError.
     """
     tell("precision")
-    job = _ByteJob(byte_model(imported, target, request), target, request, build)
+    job = _ByteJob(byte_model(imported, target, request, prices), target, request, build)
     return job.searched(tell) if request.accuracy else job.all_of()
 
 
@@ -67,7 +69,7 @@ class _ByteJob:
     build: Build
 
     def all_of(self) -> ByteEngine:
-        """The engine whose layers all multiply bytes."""
+        """The engine whose layers multiply bytes by price, or as they were named."""
         layers = self.model.layers
         engine = self._built(layers, self.request.others)
         found = [LayerPrecision(layer.name, BYTES) for layer in layers]
@@ -136,7 +138,9 @@ class _ByteJob:
 
     def _in_order(self, found: Sequence[LayerPrecision]) -> tuple[LayerPrecision, ...]:
         """These layers and those that cannot multiply bytes, in the order of the model."""
-        kept = [LayerPrecision(one.name, FLOATS, one.why) for one in self.model.kept]
+        kept = [
+            LayerPrecision(one.name, FLOATS, one.why, times=one.times) for one in self.model.kept
+        ]
         by_name = {one.layer: one for one in (*found, *kept)}
         named = dict.fromkeys(node.name or node.outputs[0] for node in self.model.prepared.nodes)
         return tuple(by_name[name] for name in named if name in by_name)

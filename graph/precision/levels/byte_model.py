@@ -4,14 +4,16 @@ that has their levels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
+from ....runtime.model.precision_report import LayerTimes
 from ....tir.errors import InternalError, known_names
 from ....tir.target.target import Target, covers
 from ...errors import ModelError
-from ...ir.ir import Graph
+from ...ir.ir import Graph, GraphNode, make_graph
 from ...passes.integer_products import IntegerProducts
 from ...passes.pipeline import optimise
 from ..accuracy import Accuracy
@@ -25,6 +27,13 @@ if TYPE_CHECKING:
     from ..calibration.calibration import Calibration
 
 Others = str | Mapping[str, str]  # the precision of products that multiply no bytes
+
+
+class BytePrices(Protocol):
+    """Says what a product takes where nothing is timed."""
+
+    def times(self, floats: Graph, with_levels: Callable[[], Graph]) -> LayerTimes | None:
+        """Seconds of the one product as it is and with levels; None where bytes always pay."""
 
 
 class BytesError(ModelError):
@@ -81,9 +90,14 @@ class ByteModel:
         return with_levels(self.prepared, layers, known.ranges, known.channel_means)
 
 
-def byte_model(imported: Graph, target: Target, request: ByteRequest) -> ByteModel:
+def byte_model(
+    imported: Graph, target: Target, request: ByteRequest, prices: BytePrices
+) -> ByteModel:
     """The layers of a model that a request means, on the graph on which precision is decided.
 
+    Where it asks for all and has no accuracy, so that nothing is timed, those whose price in floats
+    is lower stay floats. Prices depend on the target alone, whatever a log knows: a model has the
+    same products when it is tuned and when it is compiled with what that found.
     Raises: BytesError for targets on which bytes are never faster, and for names that are no such
     product; ModelError for a calibration of another model.
     """
@@ -102,7 +116,10 @@ def byte_model(imported: Graph, target: Target, request: ByteRequest) -> ByteMod
     if known.weights == "tensor":
         layers = tuple(replace(layer, is_by_tensor=True) for layer in layers)
     layers, without = _with_ranges(layers, known)
-    return ByteModel(prepared, layers, (*kept, *without), known)
+    slower = tuple[KeptLayer, ...]()
+    if request.names is None and request.accuracy is None:
+        layers, slower = _paying(prepared, layers, known, prices)
+    return ByteModel(prepared, layers, (*kept, *without, *slower), known)
 
 
 def _divided(prepared: Graph, request: ByteRequest) -> Graph:
@@ -151,3 +168,35 @@ def _with_ranges(
         if layer.data not in ranges
     ]
     return found, tuple(kept)
+
+
+def _paying(
+    prepared: Graph, layers: Sequence[Layer], calibration: Calibration, prices: BytePrices
+) -> tuple[tuple[Layer, ...], tuple[KeptLayer, ...]]:
+    """Those whose bytes are no slower than floats, and the others."""
+    known: dict[object, LayerTimes | None] = {}
+    found, kept = list[Layer](), list[KeptLayer]()
+    for layer in layers:
+        lone = _alone(prepared, layer)
+        key = (layer.node.op, *lone.types.values())
+        if key not in known:
+            known[key] = prices.times(lone, partial(_levels_alone, lone, layer, calibration))
+        times = known[key]
+        if times is None or times.narrow <= times.floats:
+            found.append(layer)
+        else:
+            kept.append(KeptLayer(layer.name, "slower with bytes", times))
+    return tuple(found), tuple(kept)
+
+
+def _alone(prepared: Graph, layer: Layer) -> Graph:
+    """A product without its bias as a graph."""
+    data, weights = layer.data, layer.weights
+    node = GraphNode(layer.node.op, (data, weights), (layer.result,))
+    types = {data: prepared.types[data]}
+    return make_graph("layer", types, node.outputs, (node,), {weights: prepared.constants[weights]})
+
+
+def _levels_alone(lone: Graph, layer: Layer, calibration: Calibration) -> Graph:
+    (node,) = lone.nodes
+    return with_levels(lone, (replace(layer, node=node),), calibration.ranges)
