@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +18,8 @@ class ConstantFolding:
     """Replace every node whose inputs are all constants by constants.
 
     Splats stay splats where the result is one. Other results are computed in the dtype of the graph
-    until they take `max_bytes`, or `max_steps` of NumPy, together; nodes beyond that stay.
+    until those that somebody still reads take `max_bytes`, or all `max_steps` of NumPy; nodes
+    beyond that stay.
     """
 
     keeps_rounding: ClassVar[bool] = True
@@ -29,6 +31,8 @@ class ConstantFolding:
         constants = dict(graph.constants)
         kept: list[GraphNode] = []
         budget, steps = self.max_bytes, self.max_steps
+        computed: dict[str, int] = {}  # value -> its bytes
+        readers = Counter(value for node in graph.nodes for value in node.inputs)
         for node in graph.nodes:
             known = node.inputs and all(value in constants for value in node.inputs)
             regions = isinstance(node.op, RegionOperator)  # nobody knows how long they run
@@ -46,8 +50,14 @@ class ConstantFolding:
                     kept.append(node)
                     continue
                 budget, steps = budget - cost, steps - work.steps
+                computed.update((one, graph.types[one].bytes) for one in node.outputs)
             results = (splat,) if splat is not None else _computed(node, operands)
             constants.update(zip(node.outputs, results, strict=True))
+            readers.subtract(node.inputs)
+            for value in computed.keys() & set(node.inputs):
+                if not readers[value] and value not in graph.outputs:
+                    budget += computed.pop(value)
+                    del constants[value]
         return rebuilt(graph, kept, constants)
 
 

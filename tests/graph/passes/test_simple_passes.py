@@ -84,6 +84,27 @@ def test_folding_stops_at_its_budget(apply: Apply, lines: Lines) -> None:
     assert ConstantFolding(max_bytes=95)(graph) is graph
 
 
+def test_what_nobody_reads_any_more_gives_its_bytes_back(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    value = a = b.constant("a", np.ones((2, 3, 4), "float32"))
+    for _ in range(5):
+        value = b.add(Mul(), value, a)
+    graph = b.finish((b.add(Sum(), x, value, output="y"),))
+    after = apply(ConstantFolding(max_bytes=2 * 96), graph)
+    assert lines(after) == ["y = Sum(x, mul_4)"]
+    assert set(after.constants) == {"a", "mul_4"}
+
+    b, x = start()
+    a = b.constant("a", np.ones((2, 3, 4), "float32"))
+    first = b.add(Mul(), a, a, output="first")
+    second = b.add(Mul(), first, a, output="second")
+    third = b.add(Mul(), second, a, output="third")
+    graph = b.finish((b.add(Sum(), x, first, output="y"), third))  # both are read to the end
+    after = ConstantFolding(max_bytes=2 * 96)(graph)
+    assert lines(after) == ["third = Mul(second, a)", "y = Sum(x, first)"]
+    assert set(after.constants) == {"a", "first", "second"}
+
+
 def test_folding_leaves_different_splats_and_matrices_to_arrays(apply: Apply) -> None:
     b, x = start()
     one, two = (b.constant(f"s{v}", Splat(v, "float32", (4, 4))) for v in (1.0, 2.0))
