@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ....tir.dtype import FLOAT32
+from ....tir.dtype import FLOAT32, INT32
 from ....tir.expr import EQ, LT, Call, Cast, Const, Expr, Let, Max, Min, Select, Var, const
 from ....tir.func import PrimFunc
 from ....tir.intrinsics import FLOOR, MAX_ANY, MIN_ANY, ROUND
@@ -19,14 +19,20 @@ from ....tir.visit import transform
 class SaturateCasts:
     """Clamp what is converted from a float to an integer, and give NaN the value 0.
 
+    cast(x, "uint8")  ->  cast(min_any(max_any(x, 0.0), 255.0), "uint8")
     cast(x, "int8")   ->  cast(select(x == x, min_any(max_any(x, -128.0), 127.0), 0.0), "int8")
     cast(x, "int32")  ->  select(x == x, select(x < 2147483648.0,
                                                 cast(max_any(x, -2147483648.0), "int32"),
                                                 2147483647), 0)
 
-    The second form is for an upper end that the float type cannot hold, 2147483647 in float32; in
-    the first one what is selected is a float, because not every target has a mask for 8 bits. What
-    the bounds of x rule out is not written, so a value that is clamped already costs nothing more.
+    max_any gives its second operand where the first is NaN, so that a lower end of 0 needs no more.
+    The last form is for an upper end that the float type cannot hold, 2147483647 in float32; in the
+    second one what is selected is a float, because not every target has a mask for 8 bits. What the
+    bounds of x rule out is not written, so a value that is clamped already costs nothing more.
+
+    What becomes a narrow integer and a float again stays as wide as it is:
+
+    cast(cast(x, "uint8"), "float32")  ->  cast(cast(min_any(...), "int32"), "float32")
     Requires: no vectors. Ensures: a float that is converted to an integer lies in its range, and is
     not NaN, where the result is used. The passes after this one keep to it.
     """
@@ -36,10 +42,30 @@ class SaturateCasts:
 
 
 def _rule(node: Node) -> Node:
-    if not isinstance(node, Cast) or not node.type.is_integer or not node.value.dtype.is_float:
+    if not isinstance(node, Cast):
         return node
     value = node.value
+    if node.type == FLOAT32:
+        wide = _widened(value)
+        return node if wide is None else Cast(wide, FLOAT32)
+    if not node.type.is_integer or not value.dtype.is_float:
+        return node
     return _saturated(Cast(Cast(value, FLOAT32), node.type) if value.dtype.is_storage else node)
+
+
+def _widened(value: Expr) -> Expr | None:
+    """A float32 that was converted to an integer of 8 or 16 bits, in whose range it lies, as an
+    int32; None for others.
+    """
+    match value:
+        case Let(var, bound, body):
+            wide = _widened(body)
+            return None if wide is None else Let(var, bound, wide)
+        case Cast(inner, kind) if (
+            inner.dtype == FLOAT32 and kind.is_integer and kind.bits in (8, 16)
+        ):
+            return Cast(inner, INT32)
+    return None
 
 
 def _saturated(cast: Cast) -> Expr:
@@ -50,12 +76,13 @@ def _saturated(cast: Cast) -> Expr:
     kind = cast.value.dtype
     bound = cast.value if isinstance(cast.value, Var) else Var("x", kind)
     value: Expr = bound
-    if found.low < low:
-        value = Call(MAX_ANY, (value, const(low, kind)))
     exact = int(const(high, kind).value) == high
+    drops_nan = found.nan and low == 0 and exact
+    if found.low < low or drops_nan:
+        value = Call(MAX_ANY, (value, const(low, kind)))
     if found.high >= high + 1 and exact:
         value = Call(MIN_ANY, (value, const(high, kind)))
-    if found.nan and exact:
+    if found.nan and exact and not drops_nan:
         value = Select(EQ(bound, bound), value, const(0.0, kind))
     result: Expr = Cast(value, cast.type)
     if found.high >= high + 1 and not exact:
@@ -98,7 +125,8 @@ def _range(expr: Expr) -> _Range:
             return _Range(float(expr.value), float(expr.value), False)
         case Cast(whole, kind) if not whole.dtype.is_float:
             low, high = (float(const(end, kind).value) for end in integer_range(whole.dtype))
-            return _Range(low, high, False)
+            inside = _rounded_range(whole)
+            return _Range(max(low, inside.low), min(high, inside.high), False)
         case Select(_, a, b):
             return _range(a).union(_range(b))
         case Call(intrinsic, (a,)) if intrinsic in (FLOOR, ROUND):
@@ -115,6 +143,18 @@ def _range(expr: Expr) -> _Range:
         case Call(intrinsic, (a, b)) if intrinsic == MAX_ANY:
             return _range(a).negated().smaller(_range(b).negated(), drops_nan=True).negated()
     return _Range()
+
+
+def _rounded_range(whole: Expr) -> _Range:
+    """The bounds of an integer that was converted from a float, in whose range it lies; of others
+    none.
+    """
+    while isinstance(whole, Let):
+        whole = whole.body
+    if not isinstance(whole, Cast) or not whole.value.dtype.is_float:
+        return _Range()
+    inside = _range(whole.value)
+    return _Range(_whole(math.floor, inside.low), _whole(math.ceil, inside.high))
 
 
 def _whole(to: Callable[[float], int], value: float) -> float:

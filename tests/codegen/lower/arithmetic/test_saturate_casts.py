@@ -41,6 +41,27 @@ def test_an_end_that_the_float_type_holds_is_clamped_to() -> None:
     )
 
 
+@pytest.mark.parametrize("value", ["A[i]", "max(A[i], 0.0)"])
+def test_a_lower_end_of_0_takes_the_place_of_nan(value: str) -> None:
+    assert lowered(value, "uint8") == (
+        f'let(x, {value}, cast(min_any(max_any(x, 0.0), 255.0), "uint8"))'
+    )
+
+
+def test_an_integer_between_floats_is_not_made_narrow() -> None:
+    text = 'cast(cast(A[i], "uint8"), "float32")'
+    assert lowered(text, "uint8") == (
+        'cast(cast(let(x, A[i], cast(min_any(max_any(x, 0.0), 255.0), "int32")), "float32"), '
+        '"uint8")'
+    )
+    text = 'cast(cast(A[i], "int16"), "float32")'
+    assert "min_any(max_any(x, 0.0), 255.0)" in lowered(text, "uint8")
+    text = 'cast(cast(A[i], "int32"), "float32")'
+    assert lowered(text, "int8").count('"int32"') == 1
+    text = 'cast(cast(A[i], "int8"), "int32")'
+    assert lowered(text, "int32").endswith(', "int8")), "int32"), "int32")')
+
+
 def test_an_end_that_the_float_type_does_not_hold_is_chosen() -> None:
     assert lowered("A[i]") == (
         "let(x, A[i], select(x == x, select(x < 2.1474836e+09, "
