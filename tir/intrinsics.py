@@ -107,6 +107,13 @@ def _min_any(a: Array, b: Array) -> Array:
     return np.where(np.less(a, b), a, b)
 
 
+def _round_quotient(x: Array, y: Array, high: Array, low: Array) -> Array:
+    """x / y as the nearest integer, ties to even, at most MOST_QUOTIENT in magnitude."""
+    with np.errstate(all="ignore"):
+        result: Array = np.clip(np.rint(np.divide(x, y)), -MOST_QUOTIENT, MOST_QUOTIENT)
+    return result.astype(np.asarray(x).dtype)
+
+
 def _scale_by_power_of_two(x: Array, n: Array) -> Array:
     whole = np.where(np.isnan(n), 0, np.clip(n, -4096, 4096)).astype(np.int32)
     return np.where(np.isnan(n), n, np.ldexp(x, whole))
@@ -145,6 +152,10 @@ COS = Intrinsic("cos", 1, _of_angle(np.cos), elementary=True)
 ATAN = Intrinsic("atan", 1, np.arctan, elementary=True)
 LARGEST_QUOTIENT = 2.0**96  # in float64; beyond, what it leaves is NaN
 FMOD = Intrinsic("fmod", 2, _remainder, elementary=True)  # x - y * trunc(x / y), exactly
+MOST_QUOTIENT = 512.0
+# of x, y, high, low: x / y to the nearest integer, at most MOST_QUOTIENT in magnitude. high + low
+# is near 1 / y, and who writes it has seen that x * high + (x * low) rounds to the same integers
+ROUND_QUOTIENT = Intrinsic("round_quotient", 4, _round_quotient, elementary=True)
 EXPM1 = Intrinsic("expm1", 1, np.expm1, elementary=True)  # exp(x) - 1
 LOG1P = Intrinsic("log1p", 1, np.log1p, elementary=True)  # log(1 + x)
 POW = Intrinsic("pow", 2, np.power, elementary=True)
@@ -166,7 +177,9 @@ THREEFRY = tuple(
     for word in range(2)
 )
 
-_ELEMENTARY = (EXP, EXP2, LOG, TANH, ERF, GELU, SIN, COS, ATAN, FMOD, EXPM1, LOG1P, POW)
+_ELEMENTARY = (
+    *(EXP, EXP2, LOG, TANH, ERF, GELU, SIN, COS, ATAN, FMOD, ROUND_QUOTIENT, EXPM1, LOG1P, POW),
+)
 ALL = (*_ELEMENTARY, SQRT, ABS, ROUND, FLOOR, MAX_ANY, MIN_ANY, SCALE)
 _BY_NAME = {intrinsic.name: intrinsic for intrinsic in (*ALL, *THREEFRY)}
 

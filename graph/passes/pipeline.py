@@ -37,6 +37,7 @@ from .kept_axes import KeptAxes
 from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
 from .level_motion import LevelMotion
+from .level_quotients import LevelQuotients
 from .mean_recognition import MeanRecognition
 from .pad_folding import PadFolding
 from .product_turning import ProductTurning
@@ -118,6 +119,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     # both join, split and permute: what is now next to its like is merged
     IdentityRemoval(),
     CommonSubexpressions(),
+    # after all that looks for levels as they are spelled
+    LevelQuotients(),
     # last: weights in their old layout go
     DeadCode(),
 )

@@ -33,6 +33,7 @@ CALL_CYCLES = {
     "cos": 18.0,
     "atan": 22.0,
     "fmod": 90.0,
+    "round_quotient": 2.5,
     "expm1": 13.0,
     "log1p": 22.0,
     "pow": 40.0,

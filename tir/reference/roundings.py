@@ -325,6 +325,8 @@ class RoundedEvaluator(ArrayEvaluator):
             return Rounded(value, _sum(slope, roundoff(value, dtype)))
         if name == "pow":
             return Rounded(value, self._power_error(value, given[0], given[1], dtype))
+        if name == "round_quotient":
+            return Rounded(value, _quotient_error(given[0], given[1], dtype))
         if name == "fmod" and all(one.error is None for one in given):
             return Rounded(value)
         if name not in _SLOPES:
@@ -369,6 +371,16 @@ def _jump(value: Array, error: Array) -> Array:
     """The error of a step function that jumps by one at the integers."""
     apart = np.abs(np.subtract(value, np.rint(value)))
     return np.where(np.less_equal(apart, np.multiply(error, _NEAR)), np.add(error, FLIP), 0.0)
+
+
+def _quotient_error(x: Rounded, y: Rounded, dtype: DType) -> Array:
+    """Of a quotient by an exact number, rounded to the nearest integer."""
+    if y.error is not None:
+        raise NotFollowed("round_quotient")
+    quotient = np.divide(x.value, y.value)
+    given = None if x.error is None else np.divide(x.error, np.abs(y.value))
+    off = roundoff(quotient, dtype)
+    return _jump(np.add(quotient, 0.5), off if given is None else np.add(given, off))
 
 
 def _root_error(value: Array, error: Array) -> Array:

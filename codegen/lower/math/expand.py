@@ -20,6 +20,7 @@ from .fmod import expand_fmod
 from .gelu import expand_gelu
 from .log import expand_log, expand_log1p
 from .pow import expand_pow
+from .round_quotient import expand_round_quotient
 from .saturating import expand_erf, expand_tanh
 from .sin import expand_cos, expand_sin
 from .threefry import expand_threefry
@@ -36,6 +37,7 @@ _EXPANSIONS: dict[str, Callable[..., Expr]] = {
     "cos": expand_cos,
     "atan": expand_atan,
     "fmod": expand_fmod,
+    "round_quotient": expand_round_quotient,
     "expm1": expand_expm1,
     "log1p": expand_log1p,
     "threefry_0": partial(expand_threefry, word=0),
@@ -44,6 +46,7 @@ _EXPANSIONS: dict[str, Callable[..., Expr]] = {
 _EXPANSIONS_WITHOUT_FMA: dict[str, Callable[..., Expr]] = {
     **_EXPANSIONS,
     "gelu": partial(expand_gelu, fused=False),
+    "round_quotient": partial(expand_round_quotient, fused=False),
 }
 
 

@@ -246,6 +246,7 @@ def test_an_operator_that_rounds_to_whole_numbers_takes_bits_or_signs_decides() 
         "Forest",
         "Mod",
         "Round",
+        "RoundQuotient",
         "Sign",
     }
     assert Floor().decides
