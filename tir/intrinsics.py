@@ -107,11 +107,13 @@ def _min_any(a: Array, b: Array) -> Array:
     return np.where(np.less(a, b), a, b)
 
 
-def _round_quotient(x: Array, y: Array, high: Array, low: Array) -> Array:
-    """x / y as the nearest integer, ties to even, at most MOST_QUOTIENT in magnitude."""
+def _round_quotient(x: Array, y: Array) -> Array:
+    """x / y to the nearest integer, as far as that is said."""
     with np.errstate(all="ignore"):
         result: Array = np.clip(np.rint(np.divide(x, y)), -MOST_QUOTIENT, MOST_QUOTIENT)
-    return result.astype(np.asarray(x).dtype)
+    size = np.abs(y)
+    known = np.logical_and(np.less_equal(LEAST_STEP, size), np.less_equal(size, 1 / LEAST_STEP))
+    return np.where(known, result, np.nan).astype(np.asarray(x).dtype)
 
 
 def _scale_by_power_of_two(x: Array, n: Array) -> Array:
@@ -153,9 +155,11 @@ ATAN = Intrinsic("atan", 1, np.arctan, elementary=True)
 LARGEST_QUOTIENT = 2.0**96  # in float64; beyond, what it leaves is NaN
 FMOD = Intrinsic("fmod", 2, _remainder, elementary=True)  # x - y * trunc(x / y), exactly
 MOST_QUOTIENT = 512.0
-# of x, y, high, low: x / y to the nearest integer, at most MOST_QUOTIENT in magnitude. high + low
-# is near 1 / y, and who writes it has seen that x * high + (x * low) rounds to the same integers
-ROUND_QUOTIENT = Intrinsic("round_quotient", 4, _round_quotient, elementary=True)
+LEAST_STEP = 2.0**-60
+# x / y to the nearest integer, ties to even, at most MOST_QUOTIENT in magnitude; NaN unless |y| is
+# from LEAST_STEP to 1 / LEAST_STEP. Of float32, a quotient next to a tie may be rounded the other
+# way for such y as `has_exact_reciprocal` (graph/passes/level_quotients.py) does not admit
+ROUND_QUOTIENT = Intrinsic("round_quotient", 2, _round_quotient, elementary=True)
 EXPM1 = Intrinsic("expm1", 1, np.expm1, elementary=True)  # exp(x) - 1
 LOG1P = Intrinsic("log1p", 1, np.log1p, elementary=True)  # log(1 + x)
 POW = Intrinsic("pow", 2, np.power, elementary=True)

@@ -12,11 +12,11 @@ from .elementwise import Elementwise
 
 @dataclass(frozen=True, slots=True)
 class RoundQuotient(Elementwise):
-    """The nearest integer to x / step, ties to even, at most 512 in magnitude. high and low say how
-    it is found without a division (`graph/passes/level_quotients.py`).
+    """The nearest integer to x / step, ties to even, at most 512 in magnitude; NaN for steps whose
+    magnitude is below 2**-60 or above 2**60.
     """
 
-    arity = (4, 4)
+    arity = (2, 2)
     takes = "float"
     decides = True
 

@@ -8,19 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...tir.intrinsics import MOST_QUOTIENT
+from ...tir.intrinsics import LEAST_STEP, MOST_QUOTIENT
 from ...tir.reference.array_expr import fma
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode
 from ..ops.arithmetic import Add, Div
 from ..ops.functions import Cast, Round
 from ..ops.quotients import RoundQuotient
-from ..types import Splat, array_of
+from ..types import array_of
 from .dead_code import DeadCode
 from .exchange import exchanged, only_reader
 from .levels import has_bytes
 
-_STEPS = 2.0**-60, 2.0**60  # beyond, what is computed on the way may not be a normal number
 _NEAR = 4  # floats on each side of an end of a level, farther than a quotient can be off
 _MOST_ZERO = 255
 
@@ -29,7 +28,7 @@ _MOST_ZERO = 255
 class LevelQuotients:
     """Multiply by two floats that together are nearly 1 / s, in place of a division by s.
 
-    saturate(round(x / s) + z)   ->   saturate(round_quotient(x, s, high, low) + z)
+    saturate(round(x / s) + z)   ->   saturate(round_quotient(x, s) + z)
 
     s and z are constants of one number, and the result has 8 bits. All x at the ends of all levels
     are tried for this s; where one of them would become another level, the division stays.
@@ -45,24 +44,16 @@ class LevelQuotients:
         return DeadCode()(exchanged(graph, found, (), _write)) if found else graph
 
 
-@dataclass(frozen=True, slots=True)
-class Reciprocal:
-    """Two float32 whose sum is nearly 1 / step."""
+def has_exact_reciprocal(step: np.float32) -> bool:
+    """Whether `round_quotient` rounds each float32 to the level that a division by the step gives.
 
-    step: np.float32
-    high: np.float32
-    low: np.float32
-
-
-def exact_reciprocal(step: np.float32) -> Reciprocal | None:
-    """The reciprocal of a step by which each float32 is rounded to the level that division gives;
-    None where there is none. Tried are all floats near an end of a level: elsewhere a quotient that
-    is off by a unit or two in its last place is rounded the same way.
+    Tried are all floats near an end of a level: elsewhere a quotient that is off by a unit or two
+    in its last place is rounded the same way.
     """
-    if not _STEPS[0] <= step <= _STEPS[1]:
-        return None
-    high = np.float32(1 / np.float64(step))
-    low = np.float32((1 - np.float64(high) * np.float64(step)) / np.float64(step))
+    if not LEAST_STEP <= step <= 1 / LEAST_STEP:
+        return False
+    high = np.float32(1) / step
+    low = np.float32(1 - np.float64(high) * np.float64(step)) / step  # the difference is exact
     ends = np.arange(-MOST_QUOTIENT, MOST_QUOTIENT) + 0.5
     nearest = (ends * np.float64(step)).astype(np.float32)
     found = [nearest]
@@ -73,8 +64,7 @@ def exact_reciprocal(step: np.float32) -> Reciprocal | None:
             found.append(x)
     x = np.concatenate(found)
     quotients = fma(x, np.broadcast_to(high, x.shape), np.multiply(x, low))
-    same = np.array_equal(np.rint(quotients), np.rint(np.divide(x, step)))
-    return Reciprocal(step, high, low) if same else None
+    return np.array_equal(np.rint(quotients), np.rint(np.divide(x, step)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +73,12 @@ class _Quotient:
 
     round: GraphNode
     x: str
-    reciprocal: Reciprocal
+    step: str
 
 
 def _quotients(graph: Graph) -> Iterator[_Quotient]:
     makers, readers = graph.producers, graph.consumers
-    known: dict[np.float32, Reciprocal | None] = {}
+    known: dict[np.float32, bool] = {}
     for node in graph.nodes:
         divides = makers.get(node.inputs[0]) if isinstance(node.op, Round) else None
         if divides is None or not isinstance(divides.op, Div):
@@ -97,10 +87,9 @@ def _quotients(graph: Graph) -> Iterator[_Quotient]:
         if step is None or not _become_bytes(graph, node.outputs[0], readers):
             continue
         if step not in known:
-            known[step] = exact_reciprocal(step)
-        reciprocal = known[step]
-        if reciprocal is not None:
-            yield _Quotient(node, divides.inputs[0], reciprocal)
+            known[step] = has_exact_reciprocal(step)
+        if known[step]:
+            yield _Quotient(node, *divides.inputs)
 
 
 def _number(graph: Graph, value: str) -> np.float32 | None:
@@ -124,10 +113,4 @@ def _become_bytes(graph: Graph, value: str, readers: Mapping[str, list[GraphNode
 
 def _write(builder: GraphBuilder, one: _Quotient) -> None:
     (value,) = one.round.outputs
-    known = one.reciprocal
-    numbers = {"step": known.step, "high": known.high, "low": known.low}
-    names = [
-        builder.constant(builder.fresh(f"{value}.{name}"), Splat(number.item(), "float32", ()))
-        for name, number in numbers.items()
-    ]
-    builder.add(RoundQuotient(), one.x, *names, output=value, name=one.round.name)
+    builder.add(RoundQuotient(), one.x, one.step, output=value, name=one.round.name)

@@ -42,7 +42,7 @@ def expand() -> Expand:
 
     def make(name: str, kind: str, exponent: float | None = None) -> Expansion:
         intrinsic = by_name(name)
-        variables = tuple(Var(hint, dtype(kind)) for hint in "xyzw"[: intrinsic.arity])
+        variables = tuple(Var(hint, dtype(kind)) for hint in "xy"[: intrinsic.arity])
         arguments: tuple[Expr, ...] = variables
         if exponent is not None:
             variables, arguments = variables[:1], (variables[0], const(exponent, kind))

@@ -5,16 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.graph.passes.level_quotients import exact_reciprocal
+from tilewright.graph.passes.level_quotients import has_exact_reciprocal
 from tilewright.tir.intrinsics import by_name
 
 STEPS = [0.1, 0.017, 1.0, 3.0, 2.0**-60, 2.0**60, float(np.nextafter(np.float32(2), np.float32(1)))]
-
-
-def operands(step: float) -> list[np.ndarray]:
-    known = exact_reciprocal(np.float32(step))
-    assert known is not None
-    return [np.array([number]) for number in (known.step, known.high, known.low)]
 
 
 def near_ends(step: float) -> np.ndarray:
@@ -26,34 +20,38 @@ def near_ends(step: float) -> np.ndarray:
     return np.concatenate([around.view(np.float32).ravel(), plain])
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("fused", [True, False])
-@pytest.mark.parametrize("step", STEPS)
-def test_it_is_the_rounded_quotient(step, fused, expand) -> None:
-    x, numbers = near_ends(step), operands(step)
-    expected = np.clip(np.rint(x / np.float32(step)), -512, 512)
-    shaped = [np.broadcast_to(number, x.shape) for number in numbers]
-    got = expand("round_quotient", "float32")(x, *shaped, fused=fused)
-    np.testing.assert_array_equal(got, expected)
-    np.testing.assert_array_equal(by_name("round_quotient").meaning(x, *shaped), expected)
+@pytest.mark.parametrize("step", [*STEPS, *(-step for step in STEPS)])
+def test_it_is_the_rounded_quotient(step, fused, kind, expand) -> None:
+    assert has_exact_reciprocal(np.float32(abs(step)))
+    x = near_ends(step).astype(kind)
+    y = np.full(x.shape, step, np.float32).astype(kind)
+    expected = np.clip(np.rint(x / y), -512, 512)
+    np.testing.assert_array_equal(expand("round_quotient", kind)(x, y, fused=fused), expected)
+    np.testing.assert_array_equal(by_name("round_quotient").meaning(x, y), expected)
 
 
 @pytest.mark.parametrize("fused", [True, False])
 def test_what_is_no_number_stays_so_and_infinities_are_the_ends(fused, expand) -> None:
     x = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45, -1e-45, -0.0], np.float32)
-    shaped = [np.broadcast_to(number, x.shape) for number in operands(0.25)]
     expected = np.array([np.nan, 512, -512, 512, -512, 0, -0.0, -0.0], np.float32)
-    for got in (
-        expand("round_quotient", "float32")(x, *shaped, fused=fused),
-        by_name("round_quotient").meaning(x, *shaped),
-    ):
-        np.testing.assert_array_equal(got, expected)
+    code, meaning = expand("round_quotient", "float32"), by_name("round_quotient").meaning
+    with np.errstate(all="ignore"):
+        for step, sign in ((0.25, 1), (-0.25, -1)):
+            y = np.full(x.shape, step, np.float32)
+            np.testing.assert_array_equal(code(x, y, fused=fused), sign * expected)
+            np.testing.assert_array_equal(meaning(x, y), sign * expected)
+        for step in (0.0, np.inf, np.nan, 2.0**-61, -(2.0**61)):
+            y = np.full(x.shape, step, np.float32)
+            assert np.isnan(code(x, y, fused=fused)).all()
+            assert np.isnan(meaning(x, y)).all()
 
 
 def test_one_product_would_not_do() -> None:
     """Why there are two: a product by the nearest float alone leaves some levels."""
     wrong = 0
     for step in np.random.default_rng(1).uniform(0.01, 0.1, 50).astype(np.float32):
-        x = near_ends(float(step))
-        high = np.float32(1 / np.float64(step))
+        x, high = near_ends(float(step)), np.float32(1) / step
         wrong += np.any(np.rint(x * high) != np.rint(x / step))
     assert wrong > 10
