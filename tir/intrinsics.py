@@ -108,12 +108,10 @@ def _min_any(a: Array, b: Array) -> Array:
 
 
 def _round_quotient(x: Array, y: Array) -> Array:
-    """x / y to the nearest integer, as far as that is said."""
+    """x / y to the nearest integer, at most MOST_QUOTIENT in magnitude."""
     with np.errstate(all="ignore"):
         result: Array = np.clip(np.rint(np.divide(x, y)), -MOST_QUOTIENT, MOST_QUOTIENT)
-    size = np.abs(y)
-    known = np.logical_and(np.less_equal(LEAST_STEP, size), np.less_equal(size, 1 / LEAST_STEP))
-    return np.where(known, result, np.nan).astype(np.asarray(x).dtype)
+    return result.astype(np.asarray(x).dtype)
 
 
 def _scale_by_power_of_two(x: Array, n: Array) -> Array:
@@ -156,9 +154,10 @@ LARGEST_QUOTIENT = 2.0**96  # in float64; beyond, what it leaves is NaN
 FMOD = Intrinsic("fmod", 2, _remainder, elementary=True)  # x - y * trunc(x / y), exactly
 MOST_QUOTIENT = 512.0
 LEAST_STEP = 2.0**-60
-# x / y to the nearest integer, ties to even, at most MOST_QUOTIENT in magnitude; NaN unless |y| is
-# from LEAST_STEP to 1 / LEAST_STEP. Of float32, a quotient next to a tie may be rounded the other
-# way for such y as `has_exact_reciprocal` (graph/passes/level_quotients.py) does not admit
+# x / y to the nearest integer, ties to even, at most MOST_QUOTIENT in magnitude; what it is unless
+# |y| is from LEAST_STEP to 1 / LEAST_STEP is not promised. Of float32, a quotient next to a tie may
+# be rounded the other way for such y as `has_exact_reciprocal` (graph/passes/level_quotients.py)
+# does not admit
 ROUND_QUOTIENT = Intrinsic("round_quotient", 2, _round_quotient, elementary=True)
 EXPM1 = Intrinsic("expm1", 1, np.expm1, elementary=True)  # exp(x) - 1
 LOG1P = Intrinsic("log1p", 1, np.log1p, elementary=True)  # log(1 + x)

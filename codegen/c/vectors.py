@@ -16,6 +16,7 @@ from ...tir.expr import (
     Add,
     And,
     Call,
+    Cast,
     Compare,
     Const,
     Div,
@@ -38,6 +39,7 @@ from ...tir.expr import (
     index,
     is_const,
 )
+from ...tir.intrinsics import ROUND
 from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret
 from ...tir.stmt import Store
 from ...tir.visit import free_vars
@@ -45,6 +47,7 @@ from ..isa.isa import Isa
 from ..isa.lookup import Lookup, lookup
 from ..isa.selection import (
     is_lane_count,
+    is_plus_zero,
     lanes_operation,
     negated,
     operation,
@@ -116,6 +119,10 @@ class Vectors(Scalars):
                 return self._lanes(expr)
             case Reinterpret(Load() as load) if load.dtype.lanes != expr.dtype.lanes:
                 return self._bits(load, expr.dtype)
+            case Cast(Call(intrinsic, operands), kind) if intrinsic == ROUND:
+                name, dtype = f"round_{kind.scalar}", expr.value.dtype
+                if self.isa.has(name, dtype):
+                    return self._apply(name, dtype, operands)
         found = lookup(expr) if self.isa.has("lookup", expr.dtype) else None
         if found is not None:
             return self._lookup(found, expr.dtype)
@@ -217,6 +224,8 @@ class Vectors(Scalars):
         if expr.condition.dtype.lanes == 1:
             return self.select(expr, self.vector, self.type_of(expr.dtype))[0]
         mask = self._short_mask(expr.condition, expr.dtype)
+        if is_plus_zero(expr.on_false) and self.isa.has("blend_zero", expr.dtype):
+            return self._apply("blend_zero", expr.dtype, (mask, expr.on_true))
         operands = (mask, expr.on_true, expr.on_false)
         return self._apply("blend", expr.dtype, operands)
 

@@ -100,6 +100,7 @@ def _conversions(kind: DType) -> dict[tuple[str, DType], str]:
         (f"cast_{other}", kind): "{0}",
         (f"cast_{kind.scalar}", numbers): f"{wide}_cvtepi32_epi8({{0}})",
         (f"cast_{kind.scalar}", floats): f"{wide}_cvtepi32_epi8({wide}_cvttps_epi32({{0}}))",
+        (f"round_{kind.scalar}", floats): f"{wide}_cvtepi32_epi8({wide}_cvtps_epi32({{0}}))",
     }
     if lanes == 8:
         doubles, longs = FLOAT64.with_lanes(lanes), INT64.with_lanes(lanes)

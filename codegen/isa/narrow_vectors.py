@@ -83,5 +83,6 @@ def _conversions(kind: DType) -> dict[tuple[str, DType], str]:
         (f"cast_{FLOAT32}", kind): f"_mm256_cvtepi32_ps({whole})",
         (f"cast_{kind.scalar}", numbers): f"tw_low_{kind.bits}({{0}})",
         (f"cast_{kind.scalar}", floats): f"tw_low_{kind.bits}(_mm256_cvttps_epi32({{0}}))",
+        (f"round_{kind.scalar}", floats): f"tw_low_{kind.bits}(_mm256_cvtps_epi32({{0}}))",
         **{(f"cast_{other}", kind): "{0}" for other in others},
     }

@@ -58,4 +58,5 @@ def operations() -> Mapping[tuple[str, DType], str]:
         table |= {(name, kind.with_lanes(LANES)): text for name, text in texts.items()}
         table[f"cast_{kind}", numbers] = _LOW
         table[f"cast_{kind}", floats] = _LOW.replace("{0}", "vcvtq_s32_f32({0})")
+        table[f"round_{kind}", floats] = _LOW.replace("{0}", "vcvtnq_s32_f32({0})")
     return table

@@ -113,6 +113,11 @@ def negated(expr: Expr) -> Expr | None:
     return None
 
 
+def is_plus_zero(expr: Expr) -> bool:
+    """Whether a float is the zero whose bits are all 0."""
+    return expr.dtype.is_float and _number(expr) == 0 and math.copysign(1.0, _number(expr)) > 0
+
+
 def may_lose_zero(expr: Sub) -> bool:
     """Whether a compiler may turn a - b of floats into -b, which is -0 where b is 0: gcc 12 does
     where it finds that a is 0, and knows that b is not -0.

@@ -118,6 +118,7 @@ _FLOAT_AVX2 = {
     "lt": "{c}({p}_cmp_{s}({0}, {1}, _CMP_LT_OQ))",
     "le": "{c}({p}_cmp_{s}({0}, {1}, _CMP_LE_OQ))",
     "blend": "{p}_blendv_{s}({2}, {1}, {d}({0}))",  # mask, on, off
+    "blend_zero": "{p}_and_{s}({d}({0}), {1})",  # mask, on; 0 where off
     "load_masked": "{p}_maskload_{s}({0}, {1})",  # pointer, mask; 0 where off
     "store_masked": "{p}_maskstore_{s}({0}, {1}, {2})",  # pointer, mask, value
     "gather": "{p}_i32gather_{s}({0}, {1}, {b})",  # pointer, index

@@ -12,8 +12,8 @@ from .elementwise import Elementwise
 
 @dataclass(frozen=True, slots=True)
 class RoundQuotient(Elementwise):
-    """The nearest integer to x / step, ties to even, at most 512 in magnitude; NaN for steps whose
-    magnitude is below 2**-60 or above 2**60.
+    """The nearest integer to x / step, ties to even, at most 512 in magnitude. Promised for
+    steps from 2**-60 to 2**60 in magnitude.
     """
 
     arity = (2, 2)

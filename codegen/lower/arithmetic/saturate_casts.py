@@ -33,6 +33,11 @@ class SaturateCasts:
     What becomes a narrow integer and a float again stays as wide as it is:
 
     cast(cast(x, "uint8"), "float32")  ->  cast(cast(min_any(...), "int32"), "float32")
+
+    What is rounded is clamped before: the ends are whole numbers, and many a processor rounds as it
+    converts.
+
+    cast(round(x), "uint8")  ->  cast(round(min_any(max_any(x, 0.0), 255.0)), "uint8")
     Requires: no vectors. Ensures: a float that is converted to an integer lies in its range, and is
     not NaN, where the result is used. The passes after this one keep to it.
     """
@@ -73,10 +78,13 @@ def _saturated(cast: Cast) -> Expr:
     low, high = integer_range(cast.type)
     if low <= found.low and found.high < high + 1 and not found.nan:
         return cast
-    kind = cast.value.dtype
-    bound = cast.value if isinstance(cast.value, Var) else Var("x", kind)
-    value: Expr = bound
+    kind, given = cast.value.dtype, cast.value
     exact = int(const(high, kind).value) == high
+    is_rounded = exact and isinstance(given, Call) and given.intrinsic == ROUND
+    if is_rounded and isinstance(given, Call):
+        (given,) = given.arguments
+    bound = given if isinstance(given, Var) else Var("x", kind)
+    value: Expr = bound
     drops_nan = found.nan and low == 0 and exact
     if found.low < low or drops_nan:
         value = Call(MAX_ANY, (value, const(low, kind)))
@@ -84,12 +92,12 @@ def _saturated(cast: Cast) -> Expr:
         value = Call(MIN_ANY, (value, const(high, kind)))
     if found.nan and exact and not drops_nan:
         value = Select(EQ(bound, bound), value, const(0.0, kind))
-    result: Expr = Cast(value, cast.type)
+    result: Expr = Cast(Call(ROUND, (value,)) if is_rounded else value, cast.type)
     if found.high >= high + 1 and not exact:
         result = Select(LT(bound, const(high + 1, kind)), result, const(high, cast.type))
     if found.nan and not exact:
         result = Select(EQ(bound, bound), result, const(0, cast.type))
-    return result if bound is cast.value else Let(bound, cast.value, result)
+    return result if bound is given else Let(bound, given, result)
 
 
 @dataclass(frozen=True, slots=True)

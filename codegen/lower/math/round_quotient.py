@@ -11,31 +11,27 @@ x goes to the ends first, so that no infinity is multiplied; what is no number s
 
 from __future__ import annotations
 
-import math
-
 from ....tir.dtype import FLOAT32
-from ....tir.expr import LE, Call, Div, Expr, Mul, Select, Sub
-from ....tir.intrinsics import ABS, LEAST_STEP, MAX_ANY, MIN_ANY, MOST_QUOTIENT, ROUND
+from ....tir.expr import Call, Div, Expr, Mul, Sub
+from ....tir.intrinsics import ABS, MAX_ANY, MIN_ANY, MOST_QUOTIENT, ROUND
 from ....tir.lowered import Fma
 from .build import Builder
 
 
 def expand_round_quotient(x: Expr, y: Expr, *, fused: bool = True) -> Expr:
-    """round_quotient(x, y) in arithmetic."""
+    """round_quotient(x, y) in arithmetic. Requires: |y| is from LEAST_STEP to 1 / LEAST_STEP."""
     build = Builder(x.dtype)
-    nan = build.number(math.nan)
     y = build.let("y", y)
-    size = build.let("size", Call(ABS, (y,)))
-    within = Select(LE(size, build.number(1 / LEAST_STEP)), y, nan)
-    y = build.let("y", Select(LE(build.number(LEAST_STEP), size), within, nan))
-    most = build.let("most", Mul(size, build.number(MOST_QUOTIENT)))
+    most = build.let("most", Mul(Call(ABS, (y,)), build.number(MOST_QUOTIENT)))
     least = build.let("least", Sub(build.number(0.0), most))
-    x = build.let("x", Call(MIN_ANY, (most, Call(MAX_ANY, (least, x)))))
-    quotient: Expr = Div(x, y)
+    quotient: Expr
     if fused and x.dtype == FLOAT32:
         one = build.number(1.0)
         high = build.let("high", Div(one, y))
         negative = build.let("negative", Sub(build.number(0.0), high))
         low = build.let("low", Div(Fma(negative, y, one), y))
+        x = build.let("x", Call(MIN_ANY, (most, Call(MAX_ANY, (least, x)))))
         quotient = Fma(x, high, Mul(x, low))
+    else:
+        quotient = Div(Call(MIN_ANY, (most, Call(MAX_ANY, (least, x)))), y)
     return build.close(Call(ROUND, (quotient,)))

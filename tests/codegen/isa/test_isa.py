@@ -157,6 +157,7 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
         return [pointer, "uint64_t"]
     return {
         "blend": [mask, vector, vector],
+        "blend_zero": [mask, vector],
         "load": [pointer],
         "load_masked": [pointer, mask],
         "load_merged": [pointer, mask, vector],

@@ -74,11 +74,21 @@ def test_an_end_that_the_float_type_does_not_hold_is_chosen() -> None:
     [
         ("min(max(A[i], -128.0), 127.0)", 'cast(select(x == x, x, 0.0), "int8")'),
         ("max(A[i], 0.0)", 'cast(select(x == x, min_any(x, 127.0), 0.0), "int8")'),
-        ("round(min(A[i], 100.0))", 'cast(select(x == x, max_any(x, -128.0), 0.0), "int8")'),
     ],
 )
 def test_what_bounds_say_is_not_written(value: str, expected: str) -> None:
     assert lowered(value, "int8") == f"let(x, {value}, {expected})"
+
+
+def test_what_is_rounded_is_clamped_before() -> None:
+    assert lowered("round(min(A[i], 100.0))", "int8") == (
+        'let(x, min(A[i], 100.0), cast(round(select(x == x, max_any(x, -128.0), 0.0)), "int8"))'
+    )
+    assert lowered("round(A[i])", "uint8") == (
+        'let(x, A[i], cast(round(min_any(max_any(x, 0.0), 255.0)), "uint8"))'
+    )
+    assert lowered("round(A[i])", "int32").startswith("let(x, round(A[i]), select(")
+    assert lowered("floor(A[i])", "uint8").startswith("let(x, floor(A[i]), cast(min_any(")
 
 
 def test_arithmetic_has_no_bounds() -> None:

@@ -42,10 +42,6 @@ def test_what_is_no_number_stays_so_and_infinities_are_the_ends(fused, expand) -
             y = np.full(x.shape, step, np.float32)
             np.testing.assert_array_equal(code(x, y, fused=fused), sign * expected)
             np.testing.assert_array_equal(meaning(x, y), sign * expected)
-        for step in (0.0, np.inf, np.nan, 2.0**-61, -(2.0**61)):
-            y = np.full(x.shape, step, np.float32)
-            assert np.isnan(code(x, y, fused=fused)).all()
-            assert np.isnan(meaning(x, y)).all()
 
 
 def test_one_product_would_not_do() -> None:
