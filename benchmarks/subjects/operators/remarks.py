@@ -25,7 +25,6 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {"openvino": OPENVINO}
 _LOOKED_FOR = "each element looks for its updates: a store where data say has no proof yet"
 _RANKED = "each element is compared with all: there is no sort"
 _SUPPRESSED = "a turn looks at all boxes that are left, not only at those that are kept"
-_AMX = "onnxruntime multiplies bytes in AMX, for which there is no instruction here"
 _GATHERED = "each neighbour is a gather, in each channel anew"
 _TURNED = "the second operand is turned by a kernel of its own"
 _LONG = "both sums run over windows of the longest length, one axis after the other"
@@ -46,12 +45,6 @@ WHY: Mapping[str, str] = {
     "Resize linear 3x480x640": _LONG,
     "Resize cubic 3x480x640": _LONG,
     "RandomUniform": "20 rounds of Threefry; OpenVINO has 10 of Philox",
-    "MatMulInteger": _AMX,
-    "QLinearMatMul": _AMX,
-    "QLinearConv": _AMX,
-    "QGemm": _AMX,
-    "DynamicQuantizeMatMul": _AMX,
-    "QAttention": _AMX,
     "QLinearSigmoid": "each sigmoid is computed; onnxruntime looks up one of 256",
     "QLinearAdd": "levels are widened to float32 and back, 16 at a time",
     "LRN": "a power by exp and log; OpenVINO takes square roots where it is 0.75",
