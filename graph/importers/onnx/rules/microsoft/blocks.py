@@ -23,6 +23,7 @@ from ..rule import ImportRule, Result
 from .spelling import number_like
 
 _BITS = (2, 4, 8)  # of an element
+_NIBBLE, _SIGN = 4, 8
 _OF_BYTES = 4  # the accuracy level at which data may be rounded to bytes
 _MOST = 1 << 31  # elements of a constant, whose own limit is that of the model
 
@@ -94,13 +95,16 @@ def _checked_bits(node: NodeReader) -> int:
 
 
 def _gather(node: NodeReader) -> Result:
-    """The rows that indices name, as (level - zero) * scale of the block of each element.
+    """The rows that indices name, as (level - zero) * scale of the block of each element. Data of 4
+    bits are packed as those of bytes are.
 
     An index out of range refuses a run; onnxruntime takes zeros.
     """
     data, bits = node.type(0), _checked_bits(node)
-    if data.dtype != "uint8":
-        raise NotSupported(f"its data are {data}; known are packed uint8")
+    if data.dtype not in ("uint8", "int4", "uint4"):
+        raise NotSupported(f"its data are {data}; known are packed uint8, int4 and uint4")
+    if data.dtype != "uint8" and bits != _NIBBLE:
+        raise NotSupported(f"its data are {data}, and bits is {bits}")
     gathered = normal_axis(movement.Identity(), node.integer("gather_axis", 0), data.rank)
     along = normal_axis(movement.Identity(), node.integer("quantize_axis", 1), data.rank)
     if gathered or along != data.rank - 1 or data.rank < 2:
@@ -110,14 +114,14 @@ def _gather(node: NodeReader) -> Result:
         )
     scales = _taken(node, 2)
     (*outer, count), kind = node.builder.types[scales].shape, node.builder.types[scales].dtype
-    levels = node.emit(Cast(kind), _elements(node, _taken(node, 0), bits))
+    levels = node.emit(Cast(kind), _levels(node, 0, bits))
     width, size = node.builder.types[levels].shape[-1], node.integer("block_size", 128)
     if width != count * size:
         raise NotSupported(f"its {width} elements are not {count} blocks of {size}")
     blocks = node.emit(movement.Reshape((*outer, count, size)), levels)
-    zeros = number_like(node, scales, 1 << (bits - 1))
+    zeros = number_like(node, scales, 0 if data.dtype == "uint4" else 1 << (bits - 1))
     if node.has(3):
-        zeros = node.emit(Cast(kind), _elements(node, _taken(node, 3), bits))
+        zeros = node.emit(Cast(kind), _levels(node, 3, bits))
         whole = node.builder.types[zeros].shape
         if whole[-1] != count:  # the last byte is not full
             part = Slice((0,) * len(whole), (*outer, count), (1,) * len(whole))
@@ -127,6 +131,19 @@ def _gather(node: NodeReader) -> Result:
     own = node.emit(movement.Reshape((*outer, count, 1)), scales)
     y = node.emit(arithmetic.Mul(), centred, own)
     return movement.Reshape((*outer, width)), (y,)
+
+
+def _levels(node: NodeReader, position: int, bits: int) -> str:
+    """The rows of an input, its levels without a sign: those of int4 are 8 higher."""
+    kind = node.type(position).dtype
+    if kind == "uint8":
+        return _elements(node, _taken(node, position), bits)
+    array = node.constant(position, _MOST).astype(np.int8)
+    own = np.zeros((*array.shape[:-1], array.shape[-1] + array.shape[-1] % 2), np.uint8)
+    own[..., : array.shape[-1]] = array + _SIGN if kind == "int4" else array
+    packed = node.table("packed", own[..., ::2] | own[..., 1::2] << _NIBBLE)
+    taken = node.spell("Gather", packed, node.value(1), axis=0)
+    return _elements(node, taken, _NIBBLE)
 
 
 def _taken(node: NodeReader, position: int) -> str:

@@ -19,7 +19,7 @@ from tilewright.graph.compile import compile
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.block_matmul import BlockMatMul
 from tilewright.graph.reference.reference import evaluate
-from tilewright.graph.types import Array
+from tilewright.graph.types import Array, numpy_type
 
 FIVE = real(0.01, 0.02, 0.03, 0.01, 0.02)
 
@@ -202,6 +202,28 @@ def test_rows_in_blocks_stay_packed_until_they_are_taken() -> None:
             nodes.append(Contributed("GatherBlockQuantized", inputs, given, (0, 2, 3)))
     check_contributed(*nodes)
     check_contributed(nodes[1], blocked(4, 16, 32), engine=True)
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("kind", ["int4", "uint4"])
+def test_rows_of_4_bits_are_packed(kind: str) -> None:
+    nodes = []
+    attributes: dict[str, Attribute] = {"block_size": 16, "quantize_axis": 1}
+    low = 8 if kind == "int4" else 0
+    levels, zeros = (
+        ((drawn(n, "uint8", 7, count) % 16).astype(np.int8) - low).astype(numpy_type(kind))
+        for n, count in ((1, 48), (3, 3))
+    )
+    given = (levels, np.array([[1, 0], [6, -1]]), random(2, 7, 3))
+    for own in (None, zeros):
+        inputs = (*given, own)
+        nodes.append(Contributed("GatherBlockQuantized", inputs, attributes, (0, 2, 3)))
+    check_contributed(*nodes)
+    check_contributed(nodes[1], engine=True)
+    graph = import_onnx(model_of(nodes[:1]))
+    assert max(array.nbytes for array in graph.constants.values()) == 7 * 24
+    eight = Contributed("GatherBlockQuantized", given, {**attributes, "bits": 8}, (0, 2))
+    assert f"its data are {kind}[7, 48], and bits is 8" in refusal(eight)
 
 
 def test_what_is_not_known_or_does_not_fit_is_refused() -> None:
