@@ -157,9 +157,10 @@ class Vectors(Scalars):
         texts: list[str] = []
         for position, operand in enumerate(operands):
             text = operand if isinstance(operand, str) else self.vector(operand)
-            if template.count(f"{{{position}}}") > 1 and not text.isidentifier():
-                text = self._named(operand, text)
-            texts.append(text)
+            several = not isinstance(operand, str) and template.count(f"{{{position}}}") > 1
+            texts.append(
+                self._named(operand, text) if several and not text.isidentifier() else text
+            )
         return template.format(*self._shortened(operands, texts))
 
     def _shortened(self, operands: Sequence[Expr | str], texts: list[str]) -> list[str]:

@@ -176,6 +176,12 @@ _INT_AVX2 = {
     "gather": "{p}_i32gather_{s}((const {w} *)({0}), {1}, {b})",
     "gather_masked": "{p}_mask_i32gather_{s}({3}, (const {w} *)({0}), {1}, {2}, {b})",
 }
+_INT64_AVX2 = {  # there is no shift that keeps the sign
+    "shift_right": (
+        "{p}_or_{v}({p}_srli_{s}({0}, {1}),"
+        " {p}_slli_{s}({p}_cmpgt_{s}({p}_setzero_{v}(), {0}), 64 - {1}))"
+    ),
+}
 _INT_AVX512 = {
     "eq": "{p}_cmpeq_{s}_mask({0}, {1})",
     "ne": "{p}_cmpneq_{s}_mask({0}, {1})",
@@ -235,7 +241,7 @@ def _vector(dtype: DType, *, avx512: bool) -> dict[tuple[str, DType], str]:
             texts |= {name: _FLOAT_AVX2[name] for name in ("round", "floor")}
     else:
         texts |= _FLOAT_AVX2 if is_float else _INT_AVX2
-        texts |= _INT32 if dtype.scalar == INT32 else {}
+        texts |= {INT32: _INT32, INT64: _INT64_AVX2}.get(dtype.scalar, {})
         texts |= _MASK_VECTOR
     if avx512 and dtype.scalar == FLOAT32 and _bits(dtype) == 512:
         texts |= _LOOKUP
@@ -361,13 +367,19 @@ def _conversions(
             )
     if not avx512 and source.scalar == INT32 and source.lanes == 4:  # masks of two widths
         table["mask_widen", source] = "_mm256_cvtepi32_epi64({0})"
-        lanes = "_mm256_setr_epi32(0, 2, 4, 6, 0, 0, 0, 0)"
-        narrow = f"_mm256_castsi256_si128(_mm256_permutevar8x32_epi32({{0}}, {lanes}))"
-        table["mask_narrow", source] = narrow
+        table["mask_narrow", source] = _LOW_WORDS
     return table
 
 
+_LOW_WORDS = (
+    "_mm256_castsi256_si128(_mm256_permutevar8x32_epi32"
+    "({0}, _mm256_setr_epi32(0, 2, 4, 6, 0, 0, 0, 0)))"
+)
+
+
 def _cast(source: DType, result: DType, avx512: bool) -> str | None:
+    if (source.scalar, result.scalar) == (INT64, INT32) and not avx512:
+        return _LOW_WORDS
     needs_dq = INT64 in (source.scalar, result.scalar) and source.scalar != INT32
     if needs_dq and not avx512:
         return None

@@ -14,6 +14,7 @@ from .loops.drop_unread import DropUnread
 from .loops.erase_blocks import EraseBlocks
 from .loops.fit_dims import FitDims
 from .loops.guard_dims import GuardDims
+from .loops.hoist_choices import HoistChoices
 from .loops.hoist_guards import HoistGuards
 from .loops.partition import Partition
 from .loops.place_init import PlaceInit
@@ -59,6 +60,7 @@ def cpu(target: Target) -> Pipeline:
     """The passes from stage NEST to stage LOWERED for a CPU."""
     passes = (
         EraseBlocks(),  # first: all others see loops, conditions and stores alone
+        HoistChoices(),  # before the vectoriser, and behind the proof, for which copies are work
         Tensorize(target),  # then: reads the loops and the casts as they were defined
         SaturateCasts(),  # before the expansions, whose own casts never leave the range
         StorageCasts(target),  # what is left of them then is integer arithmetic
@@ -85,6 +87,7 @@ def gpu(target: Target) -> Pipeline:
         JoinThreads(),  # first: reads what blocks combine
         CopyAtOnce(),  # reads the barriers of the nest
         EraseBlocks(),
+        HoistChoices(),
         Tensorize(target),
         SaturateCasts(),
         StorageCasts(target),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...tir.target.target import Target
 from .collapse import as_matrix_product
 from .fused_kernel import FusedKernel
+from .network_order import as_network
 from .online_attention import as_online
 from .winograd import as_winograd, expected_error
 
@@ -20,7 +21,8 @@ class Algorithm:
     such a kernel as it is computed then; None of one that cannot be. keeps_order: whether it adds
     up what the operators say in their order, as a strict build asks. expected_error: of what
     `rewrite` made, where it rounds more than the operators' own sums and so needs a tolerance. gpu:
-    whether it is for GPUs alone, and takes the place of the operators' own way there.
+    whether it is for GPUs alone, and takes the place of the operators' own way there. cpu: whether
+    it is for CPUs alone.
     """
 
     name: str
@@ -29,12 +31,15 @@ class Algorithm:
     keeps_order: bool = False
     expected_error: Callable[[FusedKernel], float] | None = None
     gpu: bool = False
+    cpu: bool = False
 
     def admit(
         self, fused: FusedKernel, target: Target, strict: bool, tolerance: float | None
     ) -> FusedKernel | None:
         """A fused kernel by the algorithm; None where it cannot be computed so, or must not be."""
         if (strict and not self.keeps_order) or (self.gpu and not target.has_grid):
+            return None
+        if self.cpu and target.has_grid:
             return None
         if self.expected_error is None:
             return self.rewrite(fused)
@@ -57,9 +62,10 @@ _WINOGRAD_4X4 = Algorithm(
     expected_error=expected_error,
 )
 _ONLINE = Algorithm("online", "by tiles of keys", as_online, gpu=True)
+_NETWORK = Algorithm("network", "by a sorting network", as_network, keeps_order=True, cpu=True)
 
 # in the order in which they are priced: of equal prices the first is taken
 ALGORITHMS: Mapping[str, Algorithm] = {
-    one.name: one for one in (_MATMUL, _WINOGRAD, _WINOGRAD_4X4, _ONLINE)
+    one.name: one for one in (_MATMUL, _WINOGRAD, _WINOGRAD_4X4, _ONLINE, _NETWORK)
 }
 ROUNDING_MORE = frozenset(one.name for one in ALGORITHMS.values() if one.expected_error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from ...tir.expr import Expr
 from ...tir.sizes import AnySize, axis_of, closed, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, TensorType
+from ..types import Array, Shape, TensorType
 from .base import (
     Operator,
     OperatorRole,
@@ -162,7 +163,7 @@ class TopK(Operator):
         def element(*i: Expr) -> Expr:
             return x[at(i[:-1], i[-1])]
 
-        first = first_places(around, size, element, self.count, largest=self.largest, name=name)
+        first = self.find_places(around, size, element, name)
 
         def place(*i: Expr) -> Expr:
             outer = (*i[: self.axis], *i[self.axis + 1 :])
@@ -178,3 +179,12 @@ class TopK(Operator):
             return x[at(row, te.clamp_index(places[i], size))]
 
         return te.compute(result.shape, value, name=name), places
+
+    def find_places(
+        self, around: Shape, size: int, element: Callable[..., Expr], name: str
+    ) -> Tensor:
+        """Where the first elements of each row of `size` stand, in order, int32: [*around, count].
+
+        around: the shape of the rows. element: that at the indices of a row and one in it.
+        """
+        return first_places(around, size, element, self.count, largest=self.largest, name=name)

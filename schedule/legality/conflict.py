@@ -8,7 +8,7 @@ and the element that both touch.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -73,17 +73,23 @@ class Conflict:
 
 
 def find_conflict(
-    func: PrimFunc, orders: Orders, above: Equal = (), *, anywhere: bool = False
+    func: PrimFunc,
+    orders: Orders,
+    above: Equal = (),
+    *,
+    anywhere: bool = False,
+    families: Collection[str] | None = None,
 ) -> Conflict | None:
     """Two runs that touch one element, one of them writing, in one of the `orders` of the two
     accesses, and of which `above` holds; None where there are none. One that is sure comes first.
 
     above: forms of which the one of the first run is the greater. anywhere: an element is the same
     one also where each iteration has storage of its own, and in a staged copy of its tensor.
+    families: of the blocks that are asked about; of all where nothing is said.
     Raises: Undecided for what integer sets cannot express, or not within MAX_OPERATIONS.
     """
     with _limited():
-        return _found(read_nest(func), orders, above, anywhere)
+        return _found(read_nest(func, families), orders, above, anywhere)
 
 
 @contextmanager

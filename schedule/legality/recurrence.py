@@ -8,12 +8,12 @@ asked of isl, exactly; a yes is final, a no comes with two iterations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from ...tir.buffer import Buffer
+from ...tir.buffer import Buffer, Load
 from ...tir.func import PrimFunc
-from ...tir.stmt import Block, For
-from ...tir.visit import blocks
+from ...tir.stmt import Block, For, IterKind, IterVar
+from ...tir.visit import blocks, free_vars, loads, stores
 from ..conflict_note import ConflictNote
 from ..errors import Kind, ScheduleError, refuse
 from ..proof.forms.affine import Undecided
@@ -26,9 +26,10 @@ def check_order(before: PrimFunc, after: PrimFunc, moved: Iterable[Block], primi
     """In `after`, which a step made of `before`, every recurrence still reads what has been
     written. moved: the blocks whose points the step runs in another order.
     """
-    if not any(block.is_ordered for block in moved):
+    families = {block.family for block in moved if block.is_ordered}
+    if not families:
         return
-    found = _ask(before, after, primitive, _late)
+    found = _ask(before, after, primitive, _late, families)
     if found is not None:
         raise refuse(
             before,
@@ -66,14 +67,15 @@ def carried(
 
     tensor: the one that is asked about; else all.
     """
-    if loop.extent < 2 or not any(block.is_ordered for block in blocks(loop.body)):
+    families = {block.family for block in blocks(loop.body) if block.is_ordered}
+    if loop.extent < 2 or not families:
         return None
 
     def apart(a: Access, b: Access) -> Sequence[Order]:
         asked = tensor is None or a.buffer is tensor
         return in_other_iterations(a.statement, b.statement, loop) if asked and _own(a, b) else ()
 
-    return _ask(func, func, primitive, apart)
+    return _ask(func, func, primitive, apart, families)
 
 
 def check_no_recurrence(func: PrimFunc, block: Block, primitive: str) -> None:
@@ -109,10 +111,14 @@ def _late(write: Access, read: Access) -> Sequence[Order]:
     return orders_not_before(write.statement, read.statement) if _own(write, read) else ()
 
 
-def _ask(before: PrimFunc, nest: PrimFunc, primitive: str, orders: Orders) -> Conflict | None:
-    """A write and a read of one element by a recurrence of `nest`, in one of `orders`."""
+def _ask(
+    before: PrimFunc, nest: PrimFunc, primitive: str, orders: Orders, families: Collection[str]
+) -> Conflict | None:
+    """A write and a read of one element by a recurrence of `nest`, one of some families, in one of
+    `orders`.
+    """
     try:
-        return find_conflict(nest, orders)
+        return find_conflict(nest, orders, families=families)
     except Undecided as undecided:
         raise _unclear(before, primitive, str(undecided)) from undecided
 
@@ -125,3 +131,21 @@ def _unclear(func: PrimFunc, primitive: str, reason: str) -> ScheduleError:
         kind=Kind.LIMIT,
         hints=(f"leave out this {primitive}.",),
     )
+
+
+def free_axes(block: Block) -> tuple[IterVar, ...]:
+    """The spatial axes of several points along which a recurrence reads its own tensors at the very
+    place that it sets.
+    """
+    places = {store.buffer: store.indices for store in stores(block.body)}
+    read = [load for load in loads(block.body) if load.buffer in places]
+
+    def free(it: IterVar) -> bool:
+        def stays(load: Load) -> bool:
+            own = zip(places[load.buffer], load.indices, strict=True)
+            return all(at == place for place, at in own if it.var in free_vars(place))
+
+        return all(map(stays, read))
+
+    spatial = (it for it in block.iters if it.kind is IterKind.SPATIAL and it.extent > 1)
+    return tuple(it for it in spatial if free(it))

@@ -19,6 +19,7 @@ from .gpu.products import GridProductsRule
 from .gpu.rows import GridRowsRule
 from .gpu.warps import GridWarpsRule
 from .gpu.windows import GridWindowsRule
+from .networks import NetworksRule
 from .plain import PlainRule
 from .products.block_dots import BlockDotsRule
 from .products.block_panels import BlockPanelsRule
@@ -34,6 +35,7 @@ from .strided import StridedRule
 # the most special first; the last one takes everything
 RULES: tuple[Rule, ...] = (
     ElementwiseRule(),
+    NetworksRule(),
     WinogradRule(),
     AttentionRule(),
     BlockDotsRule(),

@@ -8,11 +8,11 @@ chain waits for its own last sum, so CHAINS of them go on together.
 
 from __future__ import annotations
 
-from ...tir.buffer import Load
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target.target import CpuTarget
-from ...tir.visit import free_vars, loads, stores
+from ...tir.visit import stores
 from ...tir.work.work import points_of
+from ..legality.recurrence import free_axes
 from ..schedule import Schedule
 from ..trace.references import LoopRef
 from .knobs.knobs import choose, choose_copies
@@ -51,24 +51,6 @@ def schedule_scan(sch: Schedule, block: Block, target: CpuTarget) -> None:
         sch.unroll(chain)
     sch.reorder(*outer, loops[steps.var], *inner)
     share_out(sch, block.name, outer, target, points_of(block))
-
-
-def free_axes(block: Block) -> tuple[IterVar, ...]:
-    """The spatial axes of several points along which a recurrence reads its own tensors at the very
-    place that it sets.
-    """
-    places = {store.buffer: store.indices for store in stores(block.body)}
-    read = [load for load in loads(block.body) if load.buffer in places]
-
-    def free(it: IterVar) -> bool:
-        def stays(load: Load) -> bool:
-            own = zip(places[load.buffer], load.indices, strict=True)
-            return all(at == place for place, at in own if it.var in free_vars(place))
-
-        return all(map(stays, read))
-
-    spatial = (it for it in block.iters if it.kind is IterKind.SPATIAL and it.extent > 1)
-    return tuple(it for it in spatial if free(it))
 
 
 def panel_axis(block: Block) -> IterVar | None:

@@ -16,10 +16,11 @@ from ...tir.target.target import CpuTarget
 from ...tir.visit import loads
 from ...tir.work.work import block_work, points_of
 from ..cost.passes import FORWARDING, LATENCY, Sweep, arithmetic_cycles, values_of
+from ..legality.recurrence import free_axes
 from ..nest import is_reduction, targets_of
 from .knobs.lanes import vector_lanes
 from .knobs.threads import SERIAL_ELEMENTS
-from .scan import CHAINS, free_axes, panel_axis
+from .scan import CHAINS, panel_axis
 from .shape.last_axis import turned_axis
 from .shape.structure import is_elementwise
 from .shape.windows import is_window

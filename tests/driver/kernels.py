@@ -225,6 +225,23 @@ def norm() -> PrimFunc:
     return te.func(x, y, name="norm")
 
 
+def network() -> PrimFunc:
+    """Comparators of eight lines in three steps, row by row; the least of each column goes off."""
+    x = te.placeholder((3, 80), "float32", name="X")
+    state = te.state((4, 3, 8, 10), "float32", name="S")
+
+    def compared(t: Expr, b: Expr, i: Expr, c: Expr) -> Expr:
+        one, other = state[t - 1, b, i // 2, c], state[t - 1, b, i // 2 + 4, c]
+        return te.select(te.eq(i % 2, 0), te.minimum(one, other), te.maximum(one, other))
+
+    first = te.compute((1, 3, 8, 10), lambda t, b, i, c: x[b, i * 10 + c], name="first")
+    made = te.scan(first, te.compute((4, 3, 8, 10), compared, name="step"), state)
+    r = te.reduce_axis(8, name="r")
+    least = te.compute((3, 10), lambda b, c: te.min(made[3, b, r, c], axis=r), name="L")
+    y = te.compute((3, 80), lambda b, k: made[3, b, k % 8, k // 8] - least[b, k // 8], name="Y")
+    return te.func(x, y, name="network")
+
+
 def doubles() -> PrimFunc:
     x = te.placeholder((5, 29), "float64", name="X")
     k = te.reduce_axis(29, name="k")
@@ -254,6 +271,7 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         strided,
         softmax,
         norm,
+        network,
         doubles,
     )
 }

@@ -23,7 +23,6 @@ OPENVINO = {
 }
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {"openvino": OPENVINO}
 _LOOKED_FOR = "each element looks for its updates: a store where data say has no proof yet"
-_RANKED = "each element is compared with all: there is no sort"
 _SUPPRESSED = "a turn looks at all boxes that are left, not only at those that are kept"
 _GATHERED = "each neighbour is a gather, in each channel anew"
 _TURNED = "the second operand is turned by a kernel of its own"
@@ -36,8 +35,6 @@ WHY: Mapping[str, str] = {
     "Scatter": _LOOKED_FOR,
     "MaxUnpool": _LOOKED_FOR,
     "NonMaxSuppression": _SUPPRESSED,
-    "Unique": _RANKED,
-    "TopK": _RANKED,
     "Compress": "four kernels, of which each waits for what the one before found",
     "GatherElements": "places are int64 and checked: 8 at a time",
     "GridSample": _GATHERED,

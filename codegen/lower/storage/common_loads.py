@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import starmap
 from typing import TypeVar
 
+from ....tir.analysis.linear import linear
 from ....tir.buffer import Buffer, Load
-from ....tir.expr import And, Const, Expr, Let, Or, Select, Var
+from ....tir.expr import And, Const, Expr, FloorMod, Let, Or, Select, Var
 from ....tir.func import PrimFunc
 from ....tir.lowered import Broadcast, Reinterpret
 from ....tir.node import Node
@@ -26,8 +29,8 @@ class CommonLoads:
                                                            C_1 = fma(broadcast(A[k + 9], 16), b,
                                                            C_1)
 
-    A load ends with the next store to its buffer. What a scalar Select, And or Or may skip is not
-    loaded early.
+    A load ends with the next store to its buffer that may set its element. What a scalar Select,
+    And or Or may skip is not loaded early.
     Requires: no loop is VECTORIZED or UNROLLED. Ensures: the same, with LetStmts.
     """
 
@@ -78,7 +81,7 @@ class _Group:
     last: int
     uses: int
     var: Var
-    read: frozenset[Buffer]  # what a store ends it with
+    read: tuple[Load, ...]  # what a store ends it with
 
 
 def _groups(run: Sequence[Store | Prefetch]) -> list[_Group]:
@@ -92,16 +95,37 @@ def _groups(run: Sequence[Store | Prefetch]) -> list[_Group]:
         for value in _values(stmt):
             group = open_groups.get(value)
             if group is None:
-                read = frozenset(load.buffer for load in loads(value))
+                read = tuple(loads(value))
                 var = Var(_name(value), value.dtype)
                 group = open_groups[value] = _Group(value, position, position, 0, var, read)
                 found.append(group)
-                read_here |= read
+                read_here |= {load.buffer for load in read}
             group.last = position
             group.uses += 1
         if stmt.buffer in read_here:
-            open_groups = {v: g for v, g in open_groups.items() if stmt.buffer not in g.read}
+            ended = partial(_may_set, stmt)
+            open_groups = {v: g for v, g in open_groups.items() if not any(map(ended, g.read))}
     return found
+
+
+def _may_set(store: Store, load: Load) -> bool:
+    """Whether a store may set an element that was loaded: not one that is apart in some dimension,
+    as that of another step of a recurrence is.
+    """
+    pairs = zip(store.indices, load.indices, strict=True)
+    return store.buffer is load.buffer and not any(starmap(_are_apart, pairs))
+
+
+def _are_apart(a: Expr, b: Expr) -> bool:
+    """Whether two indices differ, by themselves or modulo a number."""
+    if a.dtype.lanes > 1 or b.dtype.lanes > 1:
+        return False
+    match a, b:
+        case FloorMod(one, Const(size)), FloorMod(other, Const(same)) if size == same:
+            inside = linear(one) - linear(other)
+            return not inside.terms and inside.constant % int(size) != 0
+    apart = linear(a) - linear(b)
+    return not apart.terms and apart.constant != 0
 
 
 def _values(stmt: Store) -> Iterator[Expr]:

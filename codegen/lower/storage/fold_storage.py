@@ -5,7 +5,8 @@ checked by the proof that follows: a tensor that its only reader, or the last of
 element by element into a tensor of the same shape shares that tensor's storage; an allocation moves
 down to the loop that holds all accesses; and it shrinks to the box that one iteration touches, its
 indices taken relative to the box. Where the box moves forward over a tensor that is made as it is
-read (a rolling buffer), the indices go round in storage of the size of the box.
+read (a rolling buffer), the indices go round in storage of the size of the box; what comes after
+may read the last box, as who wants the last step of a recurrence does.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-from ....tir.analysis.linear import Interval, linear
+from ....tir.analysis.linear import Interval, Ranges, linear
 from ....tir.analysis.narrow import narrowed
-from ....tir.analysis.regions import Region, region
+from ....tir.analysis.regions import Region, Span, region
 from ....tir.analysis.simplify import provable
 from ....tir.buffer import Buffer, Load
 from ....tir.expr import Expr, Var, index
@@ -328,30 +329,42 @@ def _window(
 ) -> tuple[int | None, ...]:
     """For the axis along which the box that one iteration of a serial loop touches moves forward
     over a larger tensor: how many elements it has there, where what stands before the loop touches
-    the box of its first iteration only, and nothing comes after. None for other axes.
+    the box of its first iteration only, and what comes after that of its last one. None for other
+    axes.
 
     Then an element is used only while it lies in the box, and no two elements of the box have one
     index modulo its extent.
     """
     nothing: tuple[int | None, ...] = (None,) * len(box)
+    while isinstance(body, Alloc):
+        body = body.body
     users = [x for x in (body.body if isinstance(body, Seq) else (body,)) if _touches(x, buffer)]
-    loop = users[-1]
-    if not isinstance(loop, For) or loop.kind is not ForKind.SERIAL or len(users) < 2:
+    for place, loop in enumerate(users):
+        if place and isinstance(loop, For) and loop.kind is ForKind.SERIAL:
+            break
+    else:
         return nothing
     moving = _box(loop.body, buffer, {**still, loop.var: (0, loop.extent - 1)})
-    before = [_box(statement, buffer, still) for statement in users[:-1]]
+    others = [_box(statement, buffer, still) for statement in users]
     for axis, span in enumerate(moving):
-        low = substitute(span.low, {loop.var: index(0)})
         forward = linear(span.low).coefficient(loop.var) > 0
         known = free_vars(span.low) <= {loop.var, *still}
         inside = all(
-            provable(low <= first[axis].low, still)
-            and provable(first[axis].low + first[axis].extent <= low + span.extent, still)
-            for first in before
+            _is_inside(other[axis], span, loop.var, index(end), still)
+            for part, end in ((others[:place], 0), (others[place + 1 :], loop.extent - 1))
+            for other in part
         )
         if forward and known and inside and span.extent < box[axis].extent:
             return (*nothing[:axis], span.extent, *nothing[axis + 1 :])
     return nothing
+
+
+def _is_inside(span: Span, moving: Span, var: Var, at: Expr, still: Ranges) -> bool:
+    """Whether a span lies within the one that moves with `var`, where this is `at`."""
+    low = substitute(moving.low, {var: at})
+    return provable(low <= span.low, still) and provable(
+        span.low + span.extent <= low + moving.extent, still
+    )
 
 
 def _relative(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from ....tir.analysis.regions import disjoint, region
-from ....tir.expr import Var
+from ....tir.analysis.regions import Span, disjoint, region
+from ....tir.expr import Expr, Var
 from ....tir.func import PrimFunc
 from ....tir.stmt import SHARED_OUT, Block, For
 from ....tir.visit import blocks
@@ -42,16 +42,16 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     for y: P; for i: C(P)   ->   for i: { for y in what C reads: P; C(P) }
 
     Where the parts of two iterations overlap, the overlap is computed again (the block is then
-    marked recomputed).
-    Requires: all consumers stand below `loop`; a reduction is not computed twice; the block's
-    operands are complete there. Raises: ScheduleError.
+    marked recomputed). Of a recurrence an iteration computes all that the parts depend on: a part
+    along axes along which it does not look back, and every step.
+    Requires: all consumers stand below `loop`; neither a reduction nor a recurrence is computed
+    twice; the block's operands are complete there. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     producer = func.block(block)
     targets = targets_of(producer)
     check_compute(func, producer, "compute_at")
     check_one_form(func, producer, "compute_at")
-    recurrence.check_no_recurrence(func, producer, "compute_at")
     for target in targets:
         check_intermediate(func, target, "compute_at")
     check_init_inside(func, producer, "compute_at")
@@ -71,28 +71,50 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     ]
     box = region(accesses, moving, still, target.shape)
     written = write_indices(producer, target)[0]
-    spans = dict(zip(written, box, strict=True))
-    # what is no axis of its own, as where an axis was split, is computed as a whole
-    parts = [span for axis, span in zip(written, box, strict=True) if isinstance(axis, Var)]
-    once = disjoint(parts, [(x.var, x.extent) for x in around])
-    moved, variables = move_block(producer, spans, still, recomputed=not once)
+    # what is no axis of its own, as where an axis was split, is computed as a whole, and so are the
+    # axes along which a recurrence looks back
+    free = {it.var for it in recurrence.free_axes(producer)}
+    parts: dict[Expr, Span] = {
+        axis: span
+        for axis, span in zip(written, box, strict=True)
+        if isinstance(axis, Var) and (axis in free or not producer.is_ordered)
+    }
+    once = disjoint(list(parts.values()), [(x.var, x.extent) for x in around])
+    moved, variables = move_block(producer, parts, still, recomputed=not once)
     changed = put_below(without_block(func, producer), loop, moved, first=True)
-    if is_reduction(producer) and not once:
-        raise refuse(
-            func,
-            f"compute_at: iterations of loop '{loop.name}' read overlapping parts of "
-            f"'{target.name}', "
-            f"and block '{block}' is a reduction; expected parts that do not overlap.",
-            code="recompute-reduction",
-            kind=Kind.LIMIT,
-            notes=runs_twice(changed, block, target, [x.var for x in around]) or (),
-            hints=(f"choose an outer loop, or leave '{block}' at the root.",),
-        )
+    if not once:
+        _check_may_run_twice(func, producer, around, changed)
+    recurrence.check_order(func, changed, (producer,), "compute_at")
     shared = next((x for x in reversed(around) if x.kind in SHARED_OUT), None)
     if shared is not None and not once:
         for tensor in targets:
             changed = allocate_below(changed, shared.var, tensor)
     return Rewrite(changed, variables, forward=forward_loops(func, producer, variables))
+
+
+def _check_may_run_twice(
+    func: PrimFunc, producer: Block, around: tuple[For, ...], changed: PrimFunc
+) -> None:
+    """The block, parts of which iterations share, is neither a reduction nor a recurrence.
+    changed: the function where it stands below the loops.
+    """
+    if not is_reduction(producer) and not producer.is_ordered:
+        return
+    kind, target = "recurrence", targets_of(producer)[0]
+    notes: tuple[str, ...] = ()
+    if is_reduction(producer):
+        kind = "reduction"
+        notes = runs_twice(changed, producer.name, target, [x.var for x in around]) or ()
+    raise refuse(
+        func,
+        f"compute_at: iterations of loop '{around[-1].var.name}' read overlapping parts of "
+        f"'{target.name}', "
+        f"and block '{producer.name}' is a {kind}; expected parts that do not overlap.",
+        code="recompute-reduction",
+        kind=Kind.LIMIT,
+        notes=notes,
+        hints=(f"choose an outer loop, or leave '{producer.name}' at the root.",),
+    )
 
 
 def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:

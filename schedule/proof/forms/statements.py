@@ -19,7 +19,7 @@ its place in time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ....tir.buffer import Buffer, Load
@@ -236,8 +236,9 @@ def _stores_of(body: Stmt) -> Iterator[Store]:
         raise Undecided(f"a block's body holds a {type(body).__name__}")
 
 
-def read_nest(func: PrimFunc) -> Nest:
-    """The statements and accesses of a function at stage NEST (or earlier).
+def read_nest(func: PrimFunc, families: Collection[str] | None = None) -> Nest:
+    """The statements and accesses of a function at stage NEST (or earlier); families: those of the
+    blocks whose accesses are wanted, of all where nothing is said.
 
     Raises: Undecided for what integer sets cannot express: conditions or indices that depend on
     data.
@@ -249,7 +250,8 @@ def read_nest(func: PrimFunc) -> Nest:
     )
     walk.visit(without_externs(func).body, True)
     statements = tuple(s for s in walk.found if s.domain and _runs(s))
-    accesses = tuple(a for s in statements for a in accesses_of(s))
+    wanted = (s for s in statements if families is None or s.family in families)
+    accesses = tuple(a for s in wanted for a in accesses_of(s))
     return Nest(func, statements, accesses, tuple(walk.barriers))
 
 

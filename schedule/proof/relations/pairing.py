@@ -45,6 +45,7 @@ from ..forms.data import data_of, datum_interval, without_data
 from ..forms.families import Families
 from ..forms.nest import Access, Nest, Statement
 from ..forms.statements import access, holding, is_certain, reading
+from .differences import differences
 
 Offsets = tuple[frozenset[tuple[int, Affine]], ...]
 
@@ -233,12 +234,8 @@ class _Pairing:
         self, nest: Expr, canon: Expr, where: Cases, exact: bool, *, top: bool = False
     ) -> None:
         """Pair the loads of two expressions at points `where`; top: they are the whole value."""
-        if isinstance(nest, Let):
-            nest = substitute(nest.body, {nest.var: nest.value})
-        if isinstance(canon, Let):
-            canon = substitute(canon.body, {canon.var: canon.value})
         if isinstance(nest, Let) or isinstance(canon, Let):
-            self.match(nest, canon, where, exact, top=top)
+            self.named(nest, canon, where, exact, top=top)
             return
         if isinstance(nest, Load) and nest.mask is not None:
             other = nest.other if nest.other is not None else const(0, nest.dtype)
@@ -264,6 +261,33 @@ class _Pairing:
         except _Mismatch:
             if not self.decided(nest, canon, where, exact):
                 raise
+
+    def named(self, nest: Expr, canon: Expr, where: Cases, exact: bool, *, top: bool) -> None:
+        """Pair the loads of two expressions, one of which is a Let at least."""
+        if isinstance(nest, Let) and isinstance(canon, Let):
+            if self.same_value(nest, canon, where, exact):
+                body = substitute(nest.body, {nest.var: canon.var})
+                self.match(body, canon.body, where, exact, top=top)
+                return
+        elif self.split(nest, canon, where, exact, top=top):
+            return
+        if isinstance(nest, Let):
+            nest = substitute(nest.body, {nest.var: nest.value})
+        if isinstance(canon, Let):
+            canon = substitute(canon.body, {canon.var: canon.value})
+        self.match(nest, canon, where, exact, top=top)
+
+    def same_value(self, nest: Let, canon: Let, where: Cases, exact: bool) -> bool:
+        """Whether two Lets name values that are computed alike, whatever becomes of them: then what
+        they name is one value, and its loads are paired once, under no condition of a branch.
+        """
+        kept = len(self.reads), len(self.obligations)
+        try:
+            self.match(nest.value, canon.value, where, exact)
+        except _Mismatch:
+            del self.reads[kept[0] :], self.obligations[kept[1] :]
+            return False
+        return True
 
     def decided(self, nest: Expr, canon: Expr, where: Cases, exact: bool) -> bool:
         """Go on where one side's operators went with a select inside that is decided on the points,
@@ -427,7 +451,7 @@ class _Pairing:
                 if isinstance(product, Mul):
                     yield [(nest.a, product.a), (nest.b, product.b), (nest.c, rest)]
         if isinstance(nest, Fma) and isinstance(canon, Sub):
-            yield from _differences(nest, canon)
+            yield from differences(nest, canon)
 
     def attempt(
         self,
@@ -474,23 +498,3 @@ def _plain(expr: Expr) -> tuple[object, ...]:
     if isinstance(expr, Const | Var):
         return (expr,)
     return tuple(v for v in values if not isinstance(v, Expr | Buffer | tuple))
-
-
-def _differences(nest: Fma, canon: Sub) -> Iterator[Sequence[tuple[Expr, Expr]]]:
-    """a*b - c is Fma(a, b, -c); c - a*b is Fma(-a, b, c)."""
-    if isinstance(canon.a, Mul) and (minus := _negation(nest.c)) is not None:
-        yield [(nest.a, canon.a.a), (nest.b, canon.a.b), (minus, canon.b)]
-    if isinstance(canon.b, Mul) and (minus := _negation(nest.a)) is not None:
-        yield [(minus, canon.b.a), (nest.b, canon.b.b), (nest.c, canon.a)]
-
-
-def _negation(expr: Expr) -> Expr | None:
-    """x of -x as the language writes it: x * -1, 0 - x, or a negative constant."""
-    match expr:
-        case Mul(x, Const() as c) | Mul(Const() as c, x) if c.value == -1:
-            return x
-        case Sub(Const() as c, x) if c.value == 0:
-            return x
-        case Const():
-            return const(-expr.value, expr.type)
-    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ....tir.analysis.linear import linear
@@ -86,9 +87,9 @@ def is_elementwise(block: Block) -> bool:
     return True
 
 
-def inline_chains(sch: Schedule, *, repeated: bool = True) -> None:
+def inline_chains(sch: Schedule, *, repeated: bool = True, kept: Collection[str] = ()) -> None:
     """Inline every pointwise intermediate whose readers are pointwise too, and do not become higher
-    or larger than the compiler takes.
+    or larger than the compiler takes; but for the blocks that are `kept`.
 
     repeated: also where a reader has more elements, which compute one of the intermediate again
     and again, if that does not divide integers by what a call decides.
@@ -96,7 +97,7 @@ def inline_chains(sch: Schedule, *, repeated: bool = True) -> None:
     for name in sch.blocks():
         block = sch.func.block(name)
         target = target_of(block)
-        if not is_pointwise(block) or target not in sch.func.allocations:
+        if name in kept or not is_pointwise(block) or target not in sch.func.allocations:
             continue
         users = readers(sch.func, target)
         once = all(target_of(user).size <= target.size for user in users)

@@ -36,6 +36,11 @@ def test_one_for_gpus_is_for_these_alone() -> None:
     assert admitted(Algorithm("a", "by a", same, gpu=True), gpu=True)
 
 
+def test_one_for_cpus_is_for_these_alone() -> None:
+    assert admitted(Algorithm("a", "by a", same, cpu=True))
+    assert not admitted(Algorithm("a", "by a", same, cpu=True), gpu=True)
+
+
 @pytest.mark.parametrize(("error", "expected"), [(1e-3, True), (2e-3, False)])
 def test_one_that_rounds_more_needs_a_tolerance(error: float, expected: bool) -> None:
     algorithm = Algorithm("a", "by a", same, expected_error=lambda _: error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tilewright.codegen.lower.storage.common_loads import CommonLoads
 from tilewright.tir.parsing.parser import parse
 
@@ -65,6 +67,29 @@ C[i] = 1.0
 C_1: float32 = C[i]
 D[1] = C_1 + C_1"""
     )
+
+
+@pytest.mark.parametrize(
+    ("stored", "read", "named_once"),
+    [
+        ("[(i + 1) % 2, 3]", "[i % 2, 3]", True),  # another step of two
+        ("[(i + 3) % 2, 3]", "[i % 2, 3]", True),
+        ("[(i + 2) % 2, 3]", "[i % 2, 3]", False),  # the same one
+        ("[i % 2, 3]", "[i % 3, 3]", False),
+        ("[i, 4]", "[i, 3]", True),
+        ("[i, i]", "[i, 3]", False),
+        ("[i, i + 4]", "[i, i + 3]", True),
+    ],
+)
+def test_a_store_to_another_element_ends_no_load(stored: str, read: str, named_once: bool) -> None:
+    text = (
+        "def f(S: inout(float32[3, 8])):\n"
+        "    for i in range(2):\n"
+        f"        S{stored} = S{read} + 1.0\n"
+        f"        S[i, 7] = S{read}\n"
+    )
+    after = str(CommonLoads()(parse(text)))
+    assert ("S_1: float32 = " in after) == named_once
 
 
 def test_what_a_scalar_select_may_skip_is_not_loaded_early() -> None:

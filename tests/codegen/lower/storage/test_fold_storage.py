@@ -265,6 +265,29 @@ def test_one_state_that_stays_inside_keeps_two_steps_for_each_panel() -> None:
     assert '    for i_0 in range(3):\n        S = alloc(float32[2, 4], "global")\n' in text
 
 
+def read_after(steps: int, n: int, *read: int) -> PrimFunc:
+    """Y = the sum of some steps of S, where a step of S takes from both neighbours."""
+    x = te.placeholder((n,), "float32", name="X")
+    state = te.state((steps, n), "float32", name="S")
+    first = te.compute((1, n), lambda t, i: x[i], name="first")
+
+    def element(t: Expr, i: Expr) -> Expr:
+        return state[t - 1, i // 2] - state[t - 1, i // 2 + n // 2]
+
+    s = te.scan(first, te.compute((steps, n), element, name="step"), state)
+    ends = [te.compute((n,), lambda i, at=at: s[at, n - 1 - i], name=f"E{at}") for at in read]
+    y = te.compute((n,), lambda i: sum((e[i] for e in ends[1:]), ends[0][i]), name="Y")
+    return te.func(x, y, name="read_after")
+
+
+@pytest.mark.parametrize(("read", "kept"), [((5,), 2), ((5, 4), 2), ((5, 3), 6), ((0,), 6)])
+def test_what_reads_the_last_steps_behind_them_all_reads_those_that_are_kept(
+    read: tuple[int, ...], kept: int
+) -> None:
+    after = folded(read_after(6, 8, *read), lambda sch: None)
+    assert shapes(after)["S"] == (kept, 8)
+
+
 def test_a_scan_shares_the_storage_of_a_reader_that_comes_after_all_steps() -> None:
     text = str(folded(wave(6, 5), lambda sch: None))
     assert "alloc" not in text

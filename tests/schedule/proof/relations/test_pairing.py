@@ -4,7 +4,13 @@ simplified.
 
 from __future__ import annotations
 
+import pytest
+
+from tilewright.schedule.proof.forms.families import read_families
+from tilewright.schedule.proof.forms.statements import read_nest
 from tilewright.schedule.proof.prove import prove
+from tilewright.schedule.proof.relations.pairing import pair
+from tilewright.schedule.proof.relations.sets import Sets
 from tilewright.tir.parsing.parser import parse
 
 
@@ -91,3 +97,45 @@ def rank(X: int32[4], Y: output(int32[4])):
     assert str(failure) == (
         "P2: in block 'Y' vk <= vi is computed, where the canonical form has vk < vi; Y(i=3, k=3)"
     )
+
+
+LETS = """
+def f(X: float32[8], Y: output(float32[4])):
+    for i in range(4):
+        with block("Y", vi=spatial(4, i)):
+            Y[vi] = let(a, X[vi], let(b, X[vi + 4], select(vi % 2 == 0, min(a, b), max(a, b))))
+"""
+
+
+def test_what_a_let_names_is_read_once_whatever_becomes_of_it() -> None:
+    """Two loads, not one for each place where its value is used."""
+    form = parse(LETS)
+    nest = parse(LETS.replace("range(4)", "parallel(4)"))
+    families = read_families(form)
+    statements = read_nest(nest)
+    sets = Sets(1_000_000)
+    pairs = pair(statements, families, lambda s, where: sets.empty(sets.domain(s, where)))
+    assert sorted(read.element[0].constant for read in pairs.reads) == [0, 4]
+    assert all(read.access.where == ((),) for read in pairs.reads)
+
+
+def test_a_let_is_its_value_where_the_other_side_names_nothing() -> None:
+    form = parse(LETS)
+    plain = "select(vi % 2 == 0, min(X[vi], X[vi + 4]), max(X[vi], X[vi + 4]))"
+    line = next(line for line in LETS.splitlines() if "let(" in line)
+    nest = parse(LETS.replace(line, f"            Y[vi] = {plain}"))
+    assert prove(nest, form).status == prove(form, nest).status == "proved"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("X[vi + 4]", "X[vi + 3]"),
+        ("let(a, X[vi],", "let(a, X[vi + 1],"),
+        ("min(a, b), max", "min(a, a), max"),
+        ("max(a, b)", "max(b, b)"),
+    ],
+)
+def test_another_value_under_a_name_is_found(right: str, wrong: str) -> None:
+    verdict = prove(parse(LETS.replace(right, wrong)), parse(LETS))
+    assert verdict.status != "proved"
