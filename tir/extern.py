@@ -46,6 +46,11 @@ class ExternFunction:
         return f"ExternFunction {self.symbol}, C text {self.digest}"
 
     @property
+    def words(self) -> str:
+        """What a block does that calls it."""
+        return f"calls the C function '{self.symbol}'"
+
+    @property
     def digest(self) -> str:
         """What tells its C text from another: 16 hexadecimal digits of the SHA-256."""
         return hashlib.sha256(self.source.encode("utf-8")).hexdigest()[:16]

@@ -69,7 +69,7 @@ class PrimFunc(Node):
     def externs(self) -> tuple[ExternFunction, ...]:
         """The C functions that it calls, each once, in the order of the text."""
         found = (node.function for node in statements(self.body) if isinstance(node, Extern))
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(one for one in found if isinstance(one, ExternFunction)))
 
     @property
     def signature(self) -> str:

@@ -5,6 +5,7 @@ that no macro of theirs meets generated code.
 
 from __future__ import annotations
 
+from ...tir.extern import ExternFunction
 from ...tir.func import PrimFunc
 from ...tir.stmt import Extern
 from ...tir.visit import statements
@@ -25,7 +26,8 @@ def with_externs(body: str, *functions: PrimFunc) -> str:
     declared = dict.fromkeys(map(_declaration, calls))
     symbols: dict[str, str] = {}
     for call in calls:
-        symbols.setdefault(call.function.source, call.function.symbol)
+        if isinstance(call.function, ExternFunction):
+            symbols.setdefault(call.function.source, call.function.symbol)
     texts = [
         f"{BEGIN}{symbol} */\n{source.rstrip()}\n{END}{symbol} */\n"
         for source, symbol in symbols.items()

@@ -257,8 +257,8 @@ class _KernelWriter(Statements[CudaVectors]):
                 self._warp_sum(stmt)
             case Extern():
                 raise TargetError(
-                    f"cuda: '{self.func.name}' calls the C function '{stmt.function.symbol}'; "
-                    "expected tensor expressions alone.",
+                    f"cuda: '{self.func.name}' {stmt.function.words}; expected tensor "
+                    "expressions alone.",
                     code="cuda-extern",
                     hints=("build it for a CPU, target='c'.",),
                 )

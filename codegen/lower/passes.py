@@ -12,6 +12,7 @@ from .arithmetic.saturate_casts import SaturateCasts
 from .arithmetic.storage_casts import StorageCasts
 from .loops.drop_unread import DropUnread
 from .loops.erase_blocks import EraseBlocks
+from .loops.expand_scatters import ExpandScatters
 from .loops.fit_dims import FitDims
 from .loops.guard_dims import GuardDims
 from .loops.hoist_choices import HoistChoices
@@ -60,6 +61,7 @@ def cpu(target: Target) -> Pipeline:
     """The passes from stage NEST to stage LOWERED for a CPU."""
     passes = (
         EraseBlocks(),  # first: all others see loops, conditions and stores alone
+        ExpandScatters(target),  # then: what it makes is lowered like any other loop
         HoistChoices(),  # before the vectoriser, and behind the proof, for which copies are work
         Tensorize(target),  # then: reads the loops and the casts as they were defined
         SaturateCasts(),  # before the expansions, whose own casts never leave the range

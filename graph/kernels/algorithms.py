@@ -10,6 +10,7 @@ from .collapse import as_matrix_product
 from .fused_kernel import FusedKernel
 from .network_order import as_network
 from .online_attention import as_online
+from .searched_scatter import as_search
 from .winograd import as_winograd, expected_error
 
 
@@ -63,9 +64,10 @@ _WINOGRAD_4X4 = Algorithm(
 )
 _ONLINE = Algorithm("online", "by tiles of keys", as_online, gpu=True)
 _NETWORK = Algorithm("network", "by a sorting network", as_network, keeps_order=True, cpu=True)
+_SEARCH = Algorithm("search", "by search", as_search, keeps_order=True, gpu=True)
 
 # in the order in which they are priced: of equal prices the first is taken
 ALGORITHMS: Mapping[str, Algorithm] = {
-    one.name: one for one in (_MATMUL, _WINOGRAD, _WINOGRAD_4X4, _ONLINE, _NETWORK)
+    one.name: one for one in (_MATMUL, _WINOGRAD, _WINOGRAD_4X4, _ONLINE, _NETWORK, _SEARCH)
 }
 ROUNDING_MORE = frozenset(one.name for one in ALGORITHMS.values() if one.expected_error)

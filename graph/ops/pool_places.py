@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...tir.dim import Dim
 from ...tir.expr import Expr
@@ -191,6 +192,8 @@ class MaxUnpool(Operator):
         at: list[Array] = list(np.indices(x.shape, sparse=True)[:2])
         rest = places.astype(np.int64)
         inner: list[Array] = []
+        if not any(self.pads):
+            return (self._written(y, x, rest),)
         for d in range(len(self.kernel) - 1, -1, -1):
             start = np.indices(x.shape, sparse=True)[2 + d] * self.strides[d] - self.pads[d]
             tap = np.clip(rest % shape[2 + d] - start, 0, self.kernel[d] - 1)
@@ -200,11 +203,31 @@ class MaxUnpool(Operator):
         y[tuple(part.reshape(-1) for part in full)] = x.reshape(-1)
         return (y,)
 
+    def _written(self, y: Array, x: Array, places: NDArray[np.int64]) -> Array:
+        """y with x at places among all elements: each in the row of its window that it is in, or
+        that is nearest, and then in the nearest column of the window.
+        """
+        grid = np.indices(x.shape, sparse=True)
+        starts = [grid[2 + d] * stride for d, stride in enumerate(self.strides)]
+        first = np.ravel_multi_index(np.broadcast_arrays(*grid[:2], *starts), y.shape)
+        rest: NDArray[np.int64] = np.subtract(places, first, dtype=np.int64)
+        inner = list[Array]()
+        for d, (start, kernel) in enumerate(zip(starts, self.kernel, strict=True)):
+            row = math.prod(y.shape[3 + d :])
+            tap = np.clip(rest // row, 0, kernel - 1)
+            inner.append(start + tap)
+            rest = rest - tap * row
+        full = np.broadcast_arrays(*grid[:2], *inner)
+        y[tuple(part.reshape(-1) for part in full)] = x.reshape(-1)
+        return y
+
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, places = tensors
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
         if 0 in x.shape:
             return (te.compute(result.shape, lambda *_: te.const(0, x.dtype), name=name),)
+        if not any(self.pads):
+            return self._scattered(x, places, closed_shape(result.shape), name)
         taps = self._taps(places, closed_shape(result.shape[2:]), f"{name}_tap")
         sizes = closed_shape(shape_of(x)[2:])
         # an element is in so many windows along each axis
@@ -245,6 +268,41 @@ class MaxUnpool(Operator):
             return te.select(last[i] >= 0, x[(*i[:2], *within)], te.const(0, x.dtype))
 
         return (te.compute(result.shape, element, name=name),)
+
+    def _scattered(
+        self, x: Tensor, places: Tensor, shape: tuple[int, ...], name: str
+    ) -> tuple[Tensor, ...]:
+        """Each maximum is written where it stood, window after window: without padding."""
+        sizes = shape[2:]
+
+        def taps(*i: Expr) -> tuple[Expr, ...]:
+            """Which tap of the window along each axis but the last, and what is left of a place."""
+            start = i[0] * shape[1] + i[1]
+            for d, size in enumerate(sizes):
+                start = start * size + i[2 + d] * self.strides[d]
+            rest: Expr = places[i] - start
+            found = list[Expr]()
+            for d in range(len(sizes) - 1):
+                row = math.prod(sizes[d + 1 :])
+                tap: Expr = te.const(0, "int64")
+                for n in range(1, self.kernel[d]):
+                    tap = te.select(rest >= n * row, te.const(n, "int64"), tap)
+                found.append(te.cast(i[2 + d] * self.strides[d] + tap, "int32"))
+                rest = rest - tap * row
+            return (*found, rest)
+
+        *names, last = (f"{name}_place{d}" for d in range(len(sizes)))
+        *made, rest = te.compute(shape_of(x), taps, name=(*names, f"{name}_rest"))
+
+        def column(*i: Expr) -> Expr:
+            tap = te.checked(rest[i], self.kernel[-1], what=_WITHIN)
+            return te.cast(i[-1] * self.strides[-1] + tap, "int32")
+
+        made.append(te.compute(shape_of(x), column, name=last))
+        zero = te.compute((), lambda: te.const(0, x.dtype), name=f"{name}_zero")
+        count = len(sizes)
+        y = te.scatter(zero, x, tuple(made), axis=2, span=count, shape=shape, name=name)
+        return (y,)
 
     def _taps(self, places: Tensor, sizes: tuple[int, ...], name: str) -> Tensor:
         """Which tap of its window each place is, counted in row-major order."""

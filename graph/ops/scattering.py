@@ -5,22 +5,24 @@ raises IndexError, after it has run with the nearest index that exists, which th
 Where several updates meet in one element, they count in their order: the last one stays, or each is
 combined with what the ones before it left.
 
-The kernels read instead of writing: each element of the result looks for its updates among all that
-may be its own, so that threads need not agree, and the order is that of the updates. That is n * k
-comparisons for n places and k updates; ScatterND compares places, not elements, and combines
-updates among themselves where they are fewer than the places.
+The kernels copy x and write the updates one after the other (te.scatter). On a GPU, and where a
+call decides a size, they read instead of writing: each element of the result searches all updates
+that may be its own, and adds up what it finds before it adds it to x. That is n * k comparisons for
+n places and k updates; ScatterND compares places, not elements, and combines updates among
+themselves where they are fewer than the places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast, get_args
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...tir.expr import Expr
+from ...tir.scatter import UFUNCS, Combining
 from ...tir.sizes import at_most, axis_of, largest, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
@@ -41,8 +43,6 @@ from .base import (
 )
 from .gathering import index_from_front, places_from_front, where_any
 
-Combining = Literal["none", "add", "mul", "max", "min"]
-COMBININGS: dict[str, Combining] = {name: name for name in get_args(Combining)}
 _Reduce = Callable[[Expr, te.Axes], Expr]
 _Pair = Callable[[Expr, Expr], Expr]
 _REDUCE: dict[str, _Reduce] = {
@@ -56,12 +56,6 @@ _PAIR: dict[str, _Pair] = {
     "mul": lambda a, b: a * b,
     "max": te.maximum,
     "min": te.minimum,
-}
-_UFUNC: dict[str, np.ufunc] = {
-    "add": np.add,
-    "mul": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
 }
 
 
@@ -98,7 +92,7 @@ class _Scatter(Operator):
                 result[tuple(at)] = updates
             else:
                 # NumPy's types know no tuple of places
-                _UFUNC[self.combining].at(result, cast(int, tuple(at)), updates)
+                UFUNCS[self.combining].at(result, cast(int, tuple(at)), updates)
         return result
 
 
@@ -130,6 +124,20 @@ class ScatterElements(_Scatter):
         return (self._write(x, at, updates),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        x, indices, updates = tensors
+        if not _is_closed(tensors):
+            return self.search(*tensors, name=name)
+        size = x.shape[self.axis]
+        places = te.compute(
+            shape_of(indices),
+            lambda *i: te.cast(index_from_front(indices[i], size), "int32"),
+            name=f"{name}_place",
+        )
+        how = self.combining
+        return (te.scatter(x, updates, places, axis=self.axis, combining=how, name=name),)
+
+    def search(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        """The result, of which each element searches the updates for its own."""
         x, indices, updates = tensors
         shape, given = shape_of(x), shape_of(indices)
         if indices.shape.count(0) or x.shape.count(0):
@@ -199,6 +207,21 @@ class ScatterND(_Scatter):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, indices, updates = tensors
+        if not _is_closed(tensors):
+            return self.search(*tensors, name=name)
+        count, sizes = indices.shape[0], x.shape[:-1]
+
+        def place(k: Expr) -> tuple[Expr, ...]:
+            found = (index_from_front(indices[k, d], size) for d, size in enumerate(sizes))
+            return tuple(te.cast(one, "int32") for one in found)
+
+        names = tuple(f"{name}_place{d}" for d in range(len(sizes)))
+        places = te.compute(count, place, name=names)
+        return (te.scatter(x, updates, places, axis=0, combining=self.combining, name=name),)
+
+    def search(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        """The result, of which each element searches the updates for its own."""
+        x, indices, updates = tensors
         shape = shape_of(x)
         sizes, (count, _) = shape[:-1], shape_of(indices)
         if indices.shape.count(0) or x.shape.count(0):
@@ -251,6 +274,12 @@ class ScatterND(_Scatter):
             return _REDUCE[self.combining](te.select(counts, updates[r, j], neutral), (r,))
 
         return te.compute(updates.extents, total, name=f"{name}_total")
+
+
+def _is_closed(tensors: Sequence[Tensor]) -> bool:
+    """Whether no call decides a size, and there are updates to write."""
+    open_ones = any(dim is not None for tensor in tensors for dim in tensor.dims)
+    return not open_ones and 0 not in tensors[0].shape and 0 not in tensors[1].shape
 
 
 def _last(shape: Shape, is_own: Callable[..., Expr], r: te.ReduceAxis, name: str) -> Tensor:

@@ -149,6 +149,10 @@ def _effort_of(func: PrimFunc) -> ReferenceWork:
     """
     steps = 0
     for definition in definitions(func):
+        call = definition.extern
+        if call is not None:
+            steps += _ALONE * sum(buffer.size for buffer in (*call.inputs, *call.outputs))
+            continue
         points = math.prod(axis.extent for axis in (*definition.axes, *definition.reduced))
         steps += points * (1 if is_contraction(definition) else _ALONE)
     return ReferenceWork(0, steps)

@@ -147,7 +147,8 @@ def _cuts(graph: Graph, group: FusionGroup) -> tuple[int, ...]:
 
 def taken_apart(graph: Graph, group: FusionGroup, pricer: Pricer) -> Alternative:
     """A kernel for each node of a group."""
-    return Alternative(tuple(_direct(graph, FusionGroup((node,)), pricer) for node in group.nodes))
+    alone = (FusionGroup((node,)) for node in group.nodes)
+    return Alternative(tuple(next(_versions(graph, one, pricer)) for one in alone))
 
 
 def _versions(graph: Graph, group: FusionGroup, pricer: Pricer) -> Iterator[KernelChoice]:

@@ -1,4 +1,4 @@
-"""Calls of C functions, which steps leave as they are.
+"""Calls of C functions, and scatters, which steps leave as they are.
 
 `check_calls` holds for every step: a call still stands at the root, and the tensors that it had are
 there as they were. A step that names the block of a call is refused before it begins, and to the
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...tir.extern import ExternFunction
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, Block, Extern, Seq, Stmt
+from ...tir.target.target import Target
 from ..errors import Kind, ScheduleError, refuse
 
 
@@ -25,19 +27,22 @@ def check_loops(func: PrimFunc, name: str, primitive: str) -> None:
     if call is not None:
         raise refuse(
             func,
-            f"{primitive}: block '{name}' calls the C function '{call.function.symbol}', which is "
-            "one step; expected a block of loops.",
+            f"{primitive}: block '{name}' {call.function.words}, which is one step; expected a "
+            "block of loops.",
             code="extern-block",
             kind=Kind.LIMIT,
             hints=("the blocks before and after it can be scheduled.",),
         )
 
 
-def check_no_calls(func: PrimFunc) -> None:
-    """The function calls no C function, so a rule may schedule it. Raises: ScheduleError."""
+def check_no_calls(func: PrimFunc, target: Target | None = None) -> None:
+    """The function calls no C function, and scatters on no GPU, so a rule may schedule it.
+
+    Raises: ScheduleError.
+    """
     for block in func.blocks:
         call = extern_of(block)
-        if call is not None:
+        if call is not None and isinstance(call.function, ExternFunction):
             raise ScheduleError(
                 f"rule: tensor '{call.outputs[0].name}' of '{func.name}' is what the C function "
                 f"'{call.function.symbol}' makes, and no rule schedules around one; expected a "
@@ -45,6 +50,18 @@ def check_no_calls(func: PrimFunc) -> None:
                 code="extern-rule",
                 kind=Kind.LIMIT,
                 hints=("tw.build(tw.Schedule(func)) builds it as it stands, to begin with.",),
+            )
+        if call is not None and target is not None and target.has_grid:
+            raise ScheduleError(
+                f"rule: block '{block.name}' of '{func.name}' {call.function.words}, one update "
+                "after the other, which no thread of a grid does for others; expected sums and "
+                "maxima.",
+                code="scatter-grid",
+                kind=Kind.LIMIT,
+                hints=(
+                    "te.sum(te.select(te.eq(place[k], i), update[k], 0), axis=k) finds the updates "
+                    "of each element.",
+                ),
             )
 
 
@@ -56,9 +73,8 @@ def check_calls(before: PrimFunc, after: PrimFunc, primitive: str) -> None:
         if call is not None and lost is not None:
             raise refuse(
                 before,
-                f"{primitive}: block '{block.name}' calls the C function "
-                f"'{call.function.symbol}', and the step would change '{lost}' there; expected "
-                "its tensors as they were defined.",
+                f"{primitive}: block '{block.name}' {call.function.words}, and the step would "
+                f"change '{lost}' there; expected its tensors as they were defined.",
                 code="extern-changed",
                 kind=Kind.LIMIT,
                 hints=(

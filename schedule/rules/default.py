@@ -30,10 +30,12 @@ from .products.winograd import WinogradRule
 from .reduction import ReductionRule
 from .rows import RowsRule
 from .rule import Rule
+from .scatters import ScatterRule
 from .strided import StridedRule
 
 # the most special first; the last one takes everything
 RULES: tuple[Rule, ...] = (
+    ScatterRule(),
     ElementwiseRule(),
     NetworksRule(),
     WinogradRule(),
@@ -83,9 +85,9 @@ def rules_for(
     """Every rule that takes `func`, that of `rule_for` first; each is for what the ones before it
     are refused, and the last one takes next to no step.
 
-    Raises: ScheduleError where `func` calls a C function.
+    Raises: ScheduleError where `func` calls a C function, or scatters for a GPU.
     """
-    check_no_calls(func)
+    check_no_calls(func, target)
     listed = RULES if target is None or not target.has_grid else GRID_RULES
     for rule in listed:
         if strict and not rule.keeps_order:

@@ -56,11 +56,11 @@ def cut_long_sum(sch: Schedule, name: str, target: CpuTarget) -> list[Cut]:
     if not _is_long(block, target):
         count = choose(sch, "parts", name, _part_counts(block, target), 1)
         first = next(it for it in block.iters if it.kind is IterKind.REDUCE)
-        return [] if count == 1 else [_cut_axis(sch, block, first, count, target)]
+        return [] if count == 1 else [cut_axis(sch, block, first, count, target)]
     cuts: list[Cut] = []
     while _is_long(block, target) and not (cuts and cuts[-1].scheduled):
         axis, count = _fewest_parts(block, _chain(block, target))
-        cuts.append(_cut_axis(sch, block, axis, count, target))
+        cuts.append(cut_axis(sch, block, axis, count, target))
         block = sch.func.block(cuts[-1].parts)
     return cuts
 
@@ -118,7 +118,7 @@ def _fewest_parts(block: Block, chain: int) -> tuple[IterVar, int]:
     return axis, next((n for n in sizes if axis.extent % n == 0), wanted)
 
 
-def _cut_axis(sch: Schedule, block: Block, axis: IterVar, count: int, target: CpuTarget) -> Cut:
+def cut_axis(sch: Schedule, block: Block, axis: IterVar, count: int, target: CpuTarget) -> Cut:
     """Cut the terms along one axis into so many parts."""
     name, number = block.name, block.iters.index(axis)
     loop = sch.loops(name)[-len(block.iters) :][number]

@@ -25,6 +25,7 @@ from ...tir.target.target import CpuTarget, Target
 from ...tir.visit import loads, stores
 from ...tir.work.work import points_of
 from ..cost.passes import Sweep
+from ..legality.externs import extern_of
 from ..nest import is_reduction, readers, targets_of
 from ..schedule import Schedule
 from ..trace.references import LoopRef
@@ -64,16 +65,21 @@ class RowsRule(Rule):
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
+        self.apply_around(sch, target, frozenset())
+
+    def apply_around(self, sch: Schedule, target: Target, made: frozenset[str]) -> None:
+        """Take the steps of all blocks but those that are `made` already."""
         target = CpuTarget.of(target)
         inline_chains(sch, repeated=False)
-        done: set[str] = set()
+        done = set(made)
         for group in () if self.in_order else row_groups(sch.func, long_sums(sch.func, target)):
-            if not group.members and is_reduction(sch.func.block(group.anchor)):
+            alone = not group.members and group.anchor not in done
+            if alone and is_reduction(sch.func.block(group.anchor)):
                 cuts = cut_long_sum(sch, group.anchor, target)
                 done = done.union(*(cut.scheduled for cut in cuts))
         for group in row_groups(sch.func):
             block = sch.func.block(group.anchor)
-            if block.name in done:
+            if block.name in done or extern_of(block) is not None:
                 continue
             if group.rows:
                 schedule_rows(sch, group, target, in_order=self.in_order)
@@ -91,7 +97,9 @@ class RowsRule(Rule):
         target = CpuTarget.of(target)
         sch = Schedule(func)
         inline_chains(sch, repeated=False)
-        return [_sweep(sch.func, group, target) for group in row_groups(sch.func)]
+        groups = row_groups(sch.func)
+        alone = {block.name for block in sch.func.blocks if extern_of(block) is not None}
+        return [_sweep(sch.func, group, target) for group in groups if group.anchor not in alone]
 
 
 def _sweep(func: PrimFunc, group: RowGroup, target: CpuTarget) -> Sweep:

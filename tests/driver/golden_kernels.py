@@ -405,6 +405,7 @@ GOLDEN: dict[str, Golden] = {
     "log_sum_exp_in_parts": Golden(lambda: log_sum_exp(6, 21), in_parts("t")),
     "extremes": Golden(lambda: programs.extremes(8, 21)),
     "where": Golden(lambda: programs.causal(13, 21, 5)),
+    "scattered": Golden(lambda: programs.scattered(9, 21, 12)),
     "gathered": Golden(lambda: programs.gathered(9, 21, 12)),
     "gathered_in_a_sum": Golden(lambda: programs.bag(9, 21, 12)),
     "convolution_of_groups": Golden(lambda: programs.conv(7, 6, 3, 8, groups=2)),

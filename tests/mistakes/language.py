@@ -148,8 +148,8 @@ def forgets_an_input() -> object:
 
 
 def scatters() -> object:
-    """te.scatter is called"""
-    return te.scatter(A, Q, B)
+    """te.scatter_add is called"""
+    return te.scatter_add(A, Q, B)
 
 
 def clips_as_a_network_does() -> object:

@@ -259,6 +259,18 @@ def pool(
     return te.func(x, y, name="pool")
 
 
+def scattered(rows: int, columns: int, count: int) -> PrimFunc:
+    """Rows of U are added to those of X at the places P."""
+    x = te.placeholder((rows, columns), "float32", name="X")
+    u = te.placeholder((count, columns), "float32", name="U")
+    p = te.placeholder((count,), "int64", name="P")
+    at = te.compute(
+        (count,), lambda k: te.cast(te.checked(p[k], rows, what="row"), "int32"), name="at"
+    )
+    y = te.scatter(x, u, at, axis=0, combining="add", name="Y")
+    return te.func(x, u, p, y, name="scattered")
+
+
 def gathered(rows: int, columns: int, count: int) -> PrimFunc:
     """Y[i, j] = T[N[i], j] + T[i, M[j]] of a table T = 2 X + 1 that is computed."""
     x = te.placeholder((rows, columns), "float32", name="X")

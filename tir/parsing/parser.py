@@ -23,6 +23,7 @@ from ..expr import TRUE, Expr, Var
 from ..extern import ExternFunction
 from ..func import PrimFunc
 from ..index_check import IndexCheck
+from ..scatter import ScatterFunction, scatter_named
 from ..stmt import (
     ANNOTATIONS,
     NOTHING,
@@ -289,7 +290,7 @@ class _Parser(ExprParser):
                     args=[symbol, digest, ast.Tuple(elts=read), ast.Tuple(elts=written)],
                 )
             ):
-                function = self.extern(node, self.string(symbol), self.string(digest))
+                function = self.called(node, self.string(symbol), self.string(digest))
                 return Extern(
                     function, tuple(map(self.buffer, read)), tuple(map(self.buffer, written))
                 )
@@ -310,7 +311,10 @@ class _Parser(ExprParser):
             code="parse-fragment",
         )
 
-    def extern(self, node: ast.stmt, symbol: str, digest: str) -> ExternFunction:
+    def called(self, node: ast.stmt, symbol: str, digest: str) -> ExternFunction | ScatterFunction:
+        scatter = scatter_named(symbol)
+        if scatter is not None:
+            return scatter
         if (symbol, digest) in self.externs:
             return self.externs[symbol, digest]
         given = ", ".join(f"'{one}' ({text})" for one, text in self.externs) or "none"

@@ -39,6 +39,7 @@ from .evaluate import (
     split_quotients,
 )
 from .roundings import UNIT, NotFollowed, Rounded, RoundedEvaluator, roundoff, rounds_nothing
+from .scatter_errors import scatter_errors
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 Errors = Mapping[Buffer, Array]
@@ -80,6 +81,8 @@ def rounding_errors(
 def _largest_given(definition: Definition, errors: Errors) -> float:
     """The largest error of the floats that a definition reads."""
     read = {load.buffer for value in definition.values for load in loads(value)}
+    if definition.extern is not None:
+        read.update(definition.extern.inputs)
     known = [errors[b] for b in read if b.type.is_float and b in errors and b.size]
     return max((float(np.max(e, initial=0.0, where=np.isfinite(e))) for e in known), default=0.0)
 
@@ -98,7 +101,10 @@ def _follow(
     definition: Definition, values: Mapping[Buffer, Array], errors: Errors, cut: int = 0
 ) -> dict[Buffer, Array]:
     """The errors of what a definition defines. Raises: NotFollowed."""
-    if definition.extern is not None or definition.ordered or len(definition.targets) > 1:
+    if definition.extern is not None:
+        made = scatter_errors(definition.extern, values, errors)
+        return {} if made is None else {definition.target: made}
+    if definition.ordered or len(definition.targets) > 1:
         raise NotFollowed(definition.block)
     target, adds = definition.target, definition.reducer == "sum"
     is_known = definition.update is None or adds or definition.reducer in _LARGEST

@@ -32,11 +32,14 @@ from ..expr import (
     Sub,
 )
 from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
+from ..scatter import ScatterFunction, scatter_problem
 from ..stmt import Extern, Prefetch, Store
 
 
 def extern_problem(extern: Extern, live: Collection[Buffer], root: bool) -> str | None:
-    """What is wrong with a call of a C function, given the buffers in scope; None for nothing."""
+    """What is wrong with a call of a C function, or a scatter, given the buffers in scope; None for
+    nothing.
+    """
     symbol, outputs = extern.function.symbol, extern.outputs
     if not root:
         return f"'{symbol}' is called inside a loop or a branch; expected at the root"
@@ -45,6 +48,8 @@ def extern_problem(extern: Extern, live: Collection[Buffer], root: bool) -> str 
             return f"'{symbol}' is handed '{buffer.name}'; expected a whole tensor in scope"
     if not outputs or len({*outputs} - {*extern.inputs}) != len(outputs):
         return f"'{symbol}' writes what it reads, or nothing; expected tensors of its own"
+    if isinstance(extern.function, ScatterFunction):
+        return scatter_problem(extern.function, extern.inputs, outputs)
     return None
 
 

@@ -22,7 +22,6 @@ OPENVINO = {
     "RandomNormal": "its numbers have a mean of 0.05",
 }
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {"openvino": OPENVINO}
-_LOOKED_FOR = "each element looks for its updates: a store where data say has no proof yet"
 _SUPPRESSED = "a turn looks at all boxes that are left, not only at those that are kept"
 _GATHERED = "each neighbour is a gather, in each channel anew"
 _TURNED = "the second operand is turned by a kernel of its own"
@@ -32,8 +31,7 @@ WHY: Mapping[str, str] = {
     "Mod <fmod=1>": "exact for all floats; OpenVINO rounds a quotient, wrong where that is large",
     "CumSum 1x100000": "the sum goes through memory, since gcc is told to keep it there",
     "ScatterElements <axis=1> 64x1000 by 64x100, known": "each element reads a table of places",
-    "Scatter": _LOOKED_FOR,
-    "MaxUnpool": _LOOKED_FOR,
+    "MaxUnpool": "each place is checked to lie in its own window, and clamped along both axes",
     "NonMaxSuppression": _SUPPRESSED,
     "Compress": "four kernels, of which each waits for what the one before found",
     "GatherElements": "places are int64 and checked: 8 at a time",

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 
 from ....tir.buffer import Buffer
 from ....tir.func import PrimFunc, split_allocations
-from ....tir.stmt import SHARED_OUT, Alloc, Barrier, For, Prefetch, Stmt, Store, seq
+from ....tir.scatter import ScatterFunction
+from ....tir.stmt import SHARED_OUT, Alloc, Barrier, Extern, For, Prefetch, Stmt, Store, seq
 from ....tir.visit import accesses, statements
+
+SHARED_ELEMENTS = 1 << 14  # of a scatter: fewer of them are copied sooner than threads meet
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +59,21 @@ class _Shared:
         return bool(depends) and (self.parallel or other.parallel)
 
 
+def shares_out(call: Extern) -> bool:
+    """Whether threads share out a scatter, of which they copy at least a part each."""
+    return isinstance(call.function, ScatterFunction) and call.outputs[0].size >= SHARED_ELEMENTS
+
+
+def _is_shared_out(node: Stmt) -> bool:
+    """Whether threads share out what a statement does."""
+    if isinstance(node, Extern):
+        return shares_out(node)
+    return isinstance(node, For) and node.kind in SHARED_OUT
+
+
 def _shared(statement: Stmt) -> _Shared:
     own = {node.buffer for node in statements(statement) if isinstance(node, Alloc)}
     listed = [a for a in accesses(statement) if not isinstance(a, Prefetch) and a.buffer not in own]
-    parallel = any(isinstance(n, For) and n.kind in SHARED_OUT for n in statements(statement))
+    parallel = any(map(_is_shared_out, statements(statement)))
     written = frozenset(a.buffer for a in listed if isinstance(a, Store))
     return _Shared(frozenset(a.buffer for a in listed), written, parallel)

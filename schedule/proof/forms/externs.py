@@ -1,5 +1,5 @@
-"""Calls of C functions as the proof sees them: loops that store each element of each output, from
-every element of every input.
+"""Calls of C functions, and scatters, as the proof sees them: loops that store each element of each
+output, from every element of every input.
 
     Y = f(A, B)   ->   for i, j: Y[i, j] = (f, A[each, each], B[each])
 
@@ -21,7 +21,8 @@ from .data import each
 
 def without_externs(func: PrimFunc) -> PrimFunc:
     """The function with loops in the place of each call; itself where it has none."""
-    return func.with_body(transform(func.body, _modelled)) if func.externs else func
+    calls = any(isinstance(block.body, Extern) for block in func.blocks)
+    return func.with_body(transform(func.body, _modelled)) if calls else func
 
 
 def _modelled(node: Node) -> Node:

@@ -12,7 +12,7 @@ from ....tir.conditions import conjuncts, dims_below
 from ....tir.dtype import FLOAT32, DType
 from ....tir.expr import TRUE, Add, Cast, Const, Expr, FloorDiv, FloorMod, Mul, Var
 from ....tir.func import PrimFunc
-from ....tir.stmt import Block, IterKind, IterVar, Store
+from ....tir.stmt import Block, Extern, IterKind, IterVar, Store
 from ....tir.visit import free_vars, stores, walk
 from ...legality.inline_growth import outgrown
 from ...nest import is_reduction, readers, reads, target_of, targets_of
@@ -77,7 +77,7 @@ def is_elementwise(block: Block) -> bool:
     """Whether the block stores, to each of its tensors, one expression per element at distinct
     iteration variables.
     """
-    if is_reduction(block):
+    if is_reduction(block) or isinstance(block.body, Extern):
         return False
     for store in stores(block.body):
         plain = all(isinstance(i, Var) for i in store.indices)

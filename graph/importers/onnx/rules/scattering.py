@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .....tir.scatter import COMBININGS, Combining
 from .....tir.sizes import closed, closed_shape, is_closed, largest, product_of
 from ....errors import ModelError
 from ....ops import arithmetic, scattering
@@ -30,11 +31,11 @@ _PAIRS = {
 }
 
 
-def _combining(node: NodeReader) -> scattering.Combining:
+def _combining(node: NodeReader) -> Combining:
     name = node.text("reduction", "none")
-    if name not in scattering.COMBININGS:
+    if name not in COMBININGS:
         raise NotSupported(f"reduction is '{name}'")
-    return scattering.COMBININGS[name]
+    return COMBININGS[name]
 
 
 def _scatter_elements(node: NodeReader) -> Result:

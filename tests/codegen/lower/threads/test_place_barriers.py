@@ -7,11 +7,12 @@ from __future__ import annotations
 import pytest
 
 from tilewright.codegen.lower.lower import lower_to_nest
-from tilewright.codegen.lower.threads.place_barriers import PlaceBarriers
+from tilewright.codegen.lower.threads.place_barriers import SHARED_ELEMENTS, PlaceBarriers
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import InterpreterError
 from tilewright.tir.parsing.parser import parse
+from tilewright.tir.scatter import ScatterFunction
 from tilewright.tir.stmt import Barrier
 from tilewright.tir.text.printer import print_stmt
 from tilewright.tir.visit import walk
@@ -101,3 +102,19 @@ def test_packed_weights_are_complete_before_they_are_used() -> None:
     assert "barrier" not in str(without)
     with pytest.raises(InterpreterError, match=r"\[interpreter-race\]"):
         assert_same_values(without, sch.original, barriers=True)
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(4, 0), (SHARED_ELEMENTS, 1)])
+def test_a_scatter_that_threads_share_out_waits_for_its_places(rows: int, expected: int) -> None:
+    digest = ScatterFunction("add", 0).digest
+    text = f"""
+def f(X: float32[{rows}], U: float32[4], P: int32[4], Y: output(float32[{rows}])):
+    at = alloc(int32[4], "global")
+    for k in range(4):
+        with block("at", vk=spatial(4, k)):
+            at[vk] = P[vk]
+    with block("Y"):
+        extern("tw_scatter_add_at_0", "{digest}", (X, U, at), (Y,))
+"""
+    found = PlaceBarriers()(parse(text))
+    assert sum(isinstance(node, Barrier) for node in walk(found.body)) == expected
