@@ -26,6 +26,7 @@ from .check.engine_runs import EngineRuns
 from .check.program import KernelCheck, ProgramCheckError
 from .check.unproved import ProofError, unproved
 from .check.ways import Ways
+from .kept_kernels import CachedKernels
 from .lower_program import LoweredKernel, LoweredProgram, lower_program
 
 
@@ -94,7 +95,8 @@ class CodeOptions:
     source: schedules; strict: no contraction, no re-association. check: whether kernels are run
     beside their references, where this machine can. compiler: what compiles them is called.
     divisible: names of functions that the caller takes apart where the schedule of their rule is
-    refused, or their kernel wrong. allow: instructions with a liberty that rules may use.
+    refused, or their kernel wrong. allow: instructions with a liberty that rules may use. kept:
+    kernels of earlier builds; None: every kernel is made, and none is kept.
     """
 
     source: ScheduleSource | None
@@ -103,6 +105,7 @@ class CodeOptions:
     compiler: str
     divisible: frozenset[str] = frozenset()
     allow: tuple[str, ...] = ()
+    kept: CachedKernels | None = None
 
 
 def build_code(
@@ -132,17 +135,15 @@ def build_code(
                 known=known,
                 ways=ways,
                 made=ahead.add,
+                kept=options.kept,
             )
             clock.lap("lower", ahead.seconds)
             known = {key: kernel.counted() for key, kernel in known.items()}
             compiled = ahead.finish(lowered.program)
         clock.lap(f"wait for {options.compiler}")
         clock.add(f"{options.compiler}, beside the others", compiled.seconds)
-        checks: dict[str, KernelCheck] = {}
         unchecked = compiled.not_run if options.check else "off"
-        if unchecked is None:
-            checks = {name: _check(compiled, kernel) for name, kernel in lowered.kernels.items()}
-            checks |= changed_kernels(lowered.kernels, target, strict=options.strict)
+        checks = {} if unchecked is not None else _checks(compiled, lowered, target, options)
         clock.lap("check")
         failed = _failed(program, lowered, checks, unchecked)
         if failed is None:
@@ -155,7 +156,8 @@ def build_code(
             key = lowered.kernels[name].key
             ways[key].give_up(reason, failed.error)
             del known[key]
-    notes = [note for name, kernel in lowered.kernels.items() for note in kernel.way.notes(name)]
+    notes = [note for name, kernel in lowered.kernels.items() for note in kernel.notes(name)]
+    notes += _keep(options.kept, lowered, checks)
     none = KernelCheck(unchecked or "", None, 0.0)
     labels: dict[str, list[str]] = {name: [] for name in lowered.kernels}
     for launch in lowered.program.launches:
@@ -191,9 +193,7 @@ def _failed(
         reasons = {name: f"its kernel failed the check: {verdict}" for name, verdict in bad.items()}
         return _Failed(reasons, ProgramCheckError(program.name, wrong))
     ran = {name for name, check in checks.items() if check.error is not None}
-    verdicts = {
-        name: kernel.lowered.verdict for name, kernel in lowered.kernels.items() if name not in ran
-    }
+    verdicts = {name: kernel.verdict for name, kernel in lowered.kernels.items() if name not in ran}
     error = unproved(verdicts, runs_here=unchecked in (None, "off"))
     if error is None:
         return None
@@ -207,7 +207,18 @@ def _divisible(wrong: Iterable[str], lowered: LoweredProgram, options: CodeOptio
     """
     names = options.divisible.intersection(wrong)
     kernels = (lowered.kernels[lowered.kernel_of[name]] for name in names)
-    return any(kernel.lowered.schedule.origin == "rule" for kernel in kernels)
+    return any(kernel.origin == "rule" for kernel in kernels)
+
+
+def _checks(
+    compiled: CompiledProgram, lowered: LoweredProgram, target: Target, options: CodeOptions
+) -> dict[str, KernelCheck]:
+    """What is found of each kernel, or was found by an earlier build."""
+    kernels = lowered.kernels
+    new = {name: kernel for name, kernel in kernels.items() if kernel.check is None}
+    known = {name: kernel.check for name, kernel in kernels.items() if kernel.check is not None}
+    run = {name: _check(compiled, kernel) for name, kernel in new.items()}
+    return known | run | changed_kernels(new, target, strict=options.strict)
 
 
 def _check(compiled: CompiledProgram, kernel: LoweredKernel) -> KernelCheck:
@@ -216,17 +227,38 @@ def _check(compiled: CompiledProgram, kernel: LoweredKernel) -> KernelCheck:
     return compiled.check(kernel) if unchecked is None else KernelCheck(unchecked, None, 0.0)
 
 
+def _keep(
+    kept: CachedKernels | None, lowered: LoweredProgram, checks: Mapping[str, KernelCheck]
+) -> list[str]:
+    """Keep what this build made; a line of what it found, if anything."""
+    if kept is None:
+        return []
+    for name, kernel in lowered.kernels.items():
+        check = checks.get(name)
+        ran = check if check is not None and check.error is not None else None
+        if not kernel.kept or (kernel.check is None and ran is not None):
+            kept.put(kernel, ran)
+    found = [kernel for kernel in lowered.kernels.values() if kernel.kept]
+    checked = sum(kernel.check is not None for kernel in found)
+    if not found:
+        return []
+    return [
+        f"{len(found)} of {len(lowered.kernels)} kernels were lowered and proved by an earlier "
+        f"build, {checked} of them checked"
+    ]
+
+
 def _report(
     name: str, lowered: LoweredProgram, symbol: str, check: KernelCheck, labels: Sequence[str]
 ) -> KernelReport:
-    kernel = lowered.kernels[name].lowered
+    kernel = lowered.kernels[name]
     return KernelReport(
         name=name,
         symbol=symbol,
         labels=tuple(labels),
         rule=kernel.rule,
-        origin=kernel.schedule.origin,
-        state=kernel.schedule.log_state,
+        origin=kernel.origin,
+        state=kernel.state,
         proof=kernel.verdict.summary,
         proof_seconds=kernel.verdict.milliseconds / 1e3,
         check=check.verdict,

@@ -21,13 +21,17 @@ from .build_code import CodeOptions, CompiledProgram, Compiling, ProgramTexts, b
 from .check.clock import Clock
 from .check.engine import EngineChecker
 from .jobs import ProgramJob, ProgramOptions
+from .kept_kernels import CachedKernels
 
 
 def build_parts(
-    job: ProgramJob, compiler: str, compiling: Callable[[], AbstractContextManager[Compiling]]
+    job: ProgramJob,
+    compiler: str,
+    compiling: Callable[[], AbstractContextManager[Compiling]],
+    kept: CachedKernels | None = None,
 ) -> EngineParts:
     """The parts of an engine of compiled kernels. compiler: what compiles them is called;
-    compiling: begins to. Raises: as `build_program`.
+    compiling: begins to; kept: kernels of earlier builds. Raises: as `build_program`.
     """
     program, options, clock = job.program, job.options, Clock()
     how = CodeOptions(
@@ -37,6 +41,7 @@ def build_parts(
         compiler,
         options.divisible,
         options.allow,
+        kept,
     )
     built = build_code(program, job.target, how, compiling, clock)
     code = built.compiled.code

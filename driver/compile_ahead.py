@@ -60,7 +60,7 @@ class CompiledC:
     def check(self, kernel: LoweredKernel) -> KernelCheck:
         """Run a kernel once beside its reference."""
         prepare = None if kernel.prepare is None else self._symbols[kernel.prepare.name]
-        strict = kernel.lowered.strict
+        strict = kernel.strict
         return self._checker.check(kernel.func, self.symbol(kernel), prepare, strict=strict)
 
     @cached_property
@@ -106,9 +106,9 @@ class CompileAhead:
     def add(self, kernel: LoweredKernel) -> None:
         """Write a kernel, its schedule in a comment, and compile it when a unit is full."""
         began = time.perf_counter()
-        self.seconds += kernel.lowered.seconds
+        self.seconds += kernel.seconds
         for func in kernel.functions:
-            trace = kernel.lowered.schedule.steps if func is kernel.run else ()
+            trace = kernel.steps if func is kernel.run else ()
             made = self.texts.add(func, "\n".join(trace))
             self._waiting.append(made.text)
             self._features.update(made.target.features)

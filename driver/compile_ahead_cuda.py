@@ -149,8 +149,8 @@ class CompileAheadCuda:
         for what a grid cannot run.
         """
         began = time.perf_counter()
-        self.seconds += kernel.lowered.seconds
-        notes = "\n".join(kernel.lowered.schedule.steps)
+        self.seconds += kernel.seconds
+        notes = "\n".join(kernel.steps)
         made = write_cuda(Prepared(kernel.prepare, kernel.run), self._target, notes=notes)
         made = replace(made, source=str(made.source))  # an engine keeps no statements
         self._kernels.append(made)

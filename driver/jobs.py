@@ -50,7 +50,8 @@ class ProgramOptions:
     tolerance: the share of an output's largest magnitude that `verify` allows where it is more than
     usual. divisible: see `CodeOptions`. oracle: the reference beside which the whole engine is run
     where verify is "all" or "emulated", or why there is none. allow: instructions with a liberty
-    that a rule may use. precision: what products compute with, for the report.
+    that a rule may use. precision: what products compute with, for the report. keep_kernels: take
+    kernels that earlier builds kept, and keep those that are made.
     """
 
     strict: bool = False
@@ -67,6 +68,7 @@ class ProgramOptions:
     oracle: Oracle | str = "off"
     allow: tuple[str, ...] = ()
     precision: PrecisionReport = field(default_factory=PrecisionReport)
+    keep_kernels: bool = False
 
     @property
     def checks_kernels(self) -> bool:

@@ -5,11 +5,12 @@ of the program, one set for each choice of constants; Syncs are placed anew.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ..schedule.source import ScheduleSource
+from ..schedule.verdict import Verdict
 from ..tir.errors import TargetError, TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.program.flow import with_actions
@@ -17,8 +18,9 @@ from ..tir.program.program import Action, Launch, Program, ProgramTensor, Slice
 from ..tir.program.syncs import place_syncs
 from ..tir.target.target import Target
 from ..tir.text.canonical import workload_key
-from .check.ways import Refusal, Way, Ways
-from .lower import Lowered
+from .check.clock import Laps
+from .check.program import KernelCheck
+from .check.ways import Refusal, Ways, refusal_notes
 
 
 class ProgramRefusedError(TilewrightError, ValueError):
@@ -38,30 +40,49 @@ class ProgramRefusedError(TilewrightError, ValueError):
 class LoweredKernel:
     """A distinct function of a program.
 
-    key: of its workload. way: how it is lowered. run, prepare: of stage LOWERED; seconds: what all
-    took.
+    key: of its workload. run, prepare: of stage LOWERED. canonical, verdict, rule, strict: see
+    `Lowered`; origin, state, steps: of its schedule. refusals: the better ways that gave way.
+    seconds: what each step took. check: what an earlier build found when it ran the kernel beside
+    its reference; None where this build made it, or that one did not run it. kept: an earlier build
+    lowered and proved it.
     """
 
     func: PrimFunc
     key: str
-    way: Way
     run: PrimFunc
     prepare: PrimFunc | None
-    seconds: float
-
-    @property
-    def lowered(self) -> Lowered:
-        """The function on its way to code."""
-        return self.way.lowered
+    canonical: PrimFunc
+    verdict: Verdict
+    rule: str
+    origin: str
+    state: str
+    steps: tuple[str, ...]
+    strict: bool
+    refusals: tuple[Refusal, ...]
+    seconds: Laps
+    check: KernelCheck | None = None
+    kept: bool = False
 
     @property
     def functions(self) -> tuple[PrimFunc, ...]:
         """What it adds to the program, in order."""
         return (self.run,) if self.prepare is None else (self.prepare, self.run)
 
+    def notes(self, name: str) -> tuple[str, ...]:
+        """A line for each better way: why it is not taken. name: of the kernel."""
+        return refusal_notes(name, self.refusals, self.rule)
+
     def counted(self) -> LoweredKernel:
         """The same, once the seconds of its parts have been told."""
-        return replace(self, way=replace(self.way, lowered=replace(self.lowered, seconds=())))
+        return replace(self, seconds=())
+
+
+class KeptKernels(Protocol):
+    """Kernels that earlier builds lowered, proved and checked."""
+
+    def get(self, func: PrimFunc, key: str) -> LoweredKernel | None:
+        """The kernel of a function with this workload key; None where none is kept."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +109,7 @@ def lower_program(
     known: dict[str, LoweredKernel] | None = None,
     ways: dict[str, Ways] | None = None,
     made: Callable[[LoweredKernel], object] | None = None,
+    kept: KeptKernels | None = None,
 ) -> LoweredProgram:
     """Lower every distinct function in the best way that passes our checks.
 
@@ -95,7 +117,8 @@ def lower_program(
     that are to be taken apart where their rule is refused. known: kernels by workload key, to which
     those that are made are added. ways: what is left of the ways to lower a function, by workload
     key, to which is added in the same way. made: is called with each kernel of the result as soon
-    as it is there, in order.
+    as it is there, in order. kept: kernels of earlier builds, of which one is taken where no way to
+    lower its function was given up.
     Raises: ProgramRefusedError for one of `divisible`; DefinitionError; ScheduleError, TargetError,
     InternalError for a function that no way is left for.
     """
@@ -111,10 +134,12 @@ def lower_program(
             continue
         if key not in known:
             _check_whole(func)
+            found = None
             if key not in ways:
                 ways[key] = Ways(func, target, source, strict=strict, allow=allow)
-            known[key] = _lower(func, key, ways[key])
-        refused = [r for r in known[key].way.refusals if r.origin == "rule"]
+                found = None if kept is None else kept.get(func, key)
+            known[key] = _lower(func, key, ways[key]) if found is None else found
+        refused = [r for r in known[key].refusals if r.origin == "rule"]
         if refused and func.name in divisible:
             raise ProgramRefusedError(program.name, func.name, refused[0])
         kernels[name] = _renamed(known[key], func)
@@ -135,10 +160,24 @@ def _check_whole(func: PrimFunc) -> None:
 
 
 def _lower(func: PrimFunc, key: str, ways: Ways) -> LoweredKernel:
-    began = time.perf_counter()
     way = ways.best()
-    parts, seconds = way.lowered.parts, time.perf_counter() - began
-    return LoweredKernel(func, key, way, parts.run, parts.prepare, seconds)
+    lowered = way.lowered
+    schedule, parts = lowered.schedule, lowered.parts
+    return LoweredKernel(
+        func,
+        key,
+        parts.run,
+        parts.prepare,
+        lowered.canonical,
+        lowered.verdict,
+        lowered.rule,
+        schedule.origin,
+        schedule.log_state,
+        tuple(schedule.steps),
+        lowered.strict,
+        way.refusals,
+        lowered.seconds,
+    )
 
 
 def _renamed(kernel: LoweredKernel, func: PrimFunc) -> LoweredKernel:

@@ -96,7 +96,7 @@ def compile(
     runs each kernel once beside its reference, "all" does both and runs the whole engine, on a GPU
     where there is one; "emulated" is "all" on the CPU. tolerance: the largest error of an output
     that you accept, as a share of its largest magnitude, from 1e-5, for Winograd's F(4x4, 3x3) and
-    `Engine.verify`. cache: keep the engine, and find it. progress: called at each stage.
+    `Engine.verify`. cache: keep engines and kernels. progress: called at each stage.
     Raises: ModelError, TargetError, ScheduleError, CompilerNotFound.
     """
     check_options(effort=effort, deterministic=deterministic, verify=verify)
@@ -104,7 +104,7 @@ def compile(
     options = BuildOptions(shapes, schedules, require_tuned, given_passes(passes), max_contexts)
     options = replace(options, strict=strict, verify=verify, tolerance=tolerance)
     options = replace(options, constants=constants, precision=precision)
-    options = replace(options, calibration=calibration, accuracy=accuracy)
+    options = replace(options, calibration=calibration, accuracy=accuracy, cache=cache)
     model = traced_model(model, args, kwargs, shapes)
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
     engine = job.specialised(job.engine(), specialise, max_bytes)

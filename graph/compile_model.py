@@ -124,6 +124,7 @@ def _compiled(
         strict=options.strict,
         tolerance=options.tolerance,
         precision=options.precision,
+        keep=options.cache,
     )
     if options.require_tuned:
         _check_tuned(planned.lowered.program, target, source)
@@ -136,6 +137,7 @@ def _compiled(
         tolerance=options.tolerance,
         allow=planned.allow,
         precision=PrecisionReport(tuple(one.layer for one in planned.products)),
+        keep_kernels=options.cache,
     )
     job = _Job(planned, target, source, how)
     made = _build(job)

@@ -20,12 +20,13 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from ..driver.backends.table import backend_of, read_code
+from ..driver.code_digest import code_digest
 from ..runtime.engine.engine import Engine
 from ..runtime.engine.format import EngineFileError
 from ..runtime.engine.reader import EngineFile
@@ -86,7 +87,7 @@ def engine_key(digest: str, target: Target, options: Mapping[str, object]) -> st
     """The key of the engine that these options make of a model. options: plain values."""
     values = json.dumps([target.to_json(), sorted(options.items())], default=list)
     made_by = backend_of(target).stamp(target)
-    return cache_key(digest, values, made_by, tool_version(), _code_digest())
+    return cache_key(digest, values, made_by, tool_version(), code_digest())
 
 
 def keep_requests(key: str, asked: Iterable[tuple[str, str, str]]) -> None:
@@ -211,23 +212,3 @@ def _has_external_data(model: bytes) -> bool:
     except DecodeError:
         return True
     return any(tensor.data_location == TensorProto.EXTERNAL for tensor in tensors(parsed.graph))
-
-
-@cache
-def _code_digest() -> str:
-    """Changes with every source file of the package: an engine is as old as what built it."""
-    root = Path(__file__).resolve().parents[1]
-    layers = ("tir", "schedule", "codegen", "runtime", "driver", "graph")
-    return cache_key(*sorted(line for layer in layers for line in _sources(str(root), layer)))
-
-
-def _sources(root: str, folder: str) -> Iterator[str]:
-    """A line for each source file below a folder: its path from the root, its size and time."""
-    with os.scandir(os.path.join(root, folder)) as entries:
-        for entry in entries:
-            path = f"{folder}/{entry.name}"
-            if entry.name.endswith((".py", ".c")):
-                status = entry.stat()
-                yield f"{path} {status.st_size} {status.st_mtime_ns}"
-            elif entry.is_dir():
-                yield from _sources(root, path)

@@ -41,6 +41,7 @@ class BuildOptions:
     precision: str | Mapping[str, str] = "float32"
     calibration: Calibration | None = None
     accuracy: Accuracy | None = None
+    cache: bool = True
 
     def __post_init__(self) -> None:
         """Refuse options that no build has. Raises: ShapesError, OptionError."""

@@ -131,7 +131,7 @@ def read_indices(block: Block, buffer: Buffer) -> list[tuple[Expr, ...]]:
 
 def writes(block: Block, buffer: Buffer) -> bool:
     """Whether the block stores to `buffer`."""
-    return any(store.buffer is buffer for store in stores(block.body))
+    return buffer in [store.buffer for store in stores(block.body)]
 
 
 def reads(block: Block, buffer: Buffer) -> bool:

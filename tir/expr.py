@@ -68,7 +68,7 @@ def _both_ways(build: Callable[[Expr, Expr], Expr]) -> tuple[_Operator, _Operato
 class Expr(Node):
     """A value: one number of type `dtype`, or a vector of them."""
 
-    __slots__ = ("_dtype",)
+    __slots__ = ("_dtype", "_is_data")  # the second by tir/analysis/sums.py
     _dtype: DType
 
     @property
@@ -150,12 +150,14 @@ class Const(Leaf, Expr):
         return struct.pack("d", self.value) if self.type.is_float else self.value
 
     def __hash__(self) -> int:
-        return hash((self.type, self._bits()))
+        if not hasattr(self, "_hash"):
+            object.__setattr__(self, "_hash", hash((self.type, self._bits())))
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Const) and self.type == other.type and self._bits() == other._bits()
-        )
+        if self is other or not isinstance(other, Const):
+            return self is other
+        return self.type == other.type and self._bits() == other._bits()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -373,7 +375,7 @@ def computed(value: Expr) -> Expr:
 
 def is_const(expr: Expr, value: Number) -> bool:
     """Whether `expr` is the integer or boolean constant `value`."""
-    return isinstance(expr, Const) and not expr.type.is_float and expr.value == value
+    return isinstance(expr, Const) and expr.value == value and not expr.type.is_float
 
 
 def add(a: Expr, b: Expr) -> Expr:
@@ -484,12 +486,9 @@ def compare(kind: type[Compare], a: Expr, b: Expr) -> Expr:
     return kind(a, b)
 
 
-_COMPARE: dict[type[Compare], Callable[[Number, Number], bool]] = {
-    EQ: lambda a, b: a == b,
-    NE: lambda a, b: a != b,
-    LT: lambda a, b: a < b,
-    LE: lambda a, b: a <= b,
-}
+_Holds = Callable[[Number, Number], bool]
+_COMPARE: dict[type[Compare], _Holds] = {EQ: operator.eq, NE: operator.ne, LT: operator.lt}
+_COMPARE[LE] = operator.le
 
 TRUE = Const(True, BOOL)
 FALSE = Const(False, BOOL)

@@ -13,7 +13,7 @@ from .node import Node
 from .stmt import Alloc, Block, Extern, Parameter, Seq, Stmt
 from .text.nest import nest_html
 from .text.printer import print_expr, print_header, print_stmt
-from .visit import statements
+from .visit import blocks, statements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ class PrimFunc(Node):
     @property
     def blocks(self) -> tuple[Block, ...]:
         """All blocks, in the order of the text."""
-        return tuple(node for node in statements(self.body) if isinstance(node, Block))
+        return blocks(self.body)
 
     @property
     def allocations(self) -> tuple[Buffer, ...]:

@@ -77,7 +77,8 @@ def nearest(value: float, kind: DType) -> int | float | bool:
         with np.errstate(over="ignore"):
             return float(kind.numpy.type(value))
     low, high = integer_range(kind)
-    return (int(value) - low) % (high - low + 1) + low
+    number = int(value)
+    return number if low <= number <= high else (number - low) % (high - low + 1) + low
 
 
 def check_number(value: object, kind: DType) -> None:

@@ -108,9 +108,24 @@ class Role(Enum):
 class Stmt(Node):
     """An action; it has no value."""
 
-    __slots__ = ("_loads", "_statements")
-    _loads: tuple[Load, ...]  # what tir/visit.py found below it, and keeps here
+    __slots__ = (
+        "_accesses",
+        "_below",
+        "_blocks",
+        "_buffers",
+        "_ids",
+        "_loads",
+        "_statements",
+        "_stores",
+    )
+    _accesses: tuple[Load | Store | Prefetch, ...]  # what tir/visit.py found below it, kept here
+    _below: tuple[Stmt, ...]
+    _blocks: tuple[Block, ...]
+    _buffers: frozenset[Buffer]
+    _ids: frozenset[int]
+    _loads: tuple[Load, ...]
     _statements: tuple[Stmt, ...]
+    _stores: tuple[Store, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from types import UnionType
@@ -14,6 +14,11 @@ from .node import Leaf, Node
 from .stmt import Alloc, Block, For, IterVar, LetStmt, Prefetch, Seq, Stmt, Store, seq
 
 NodeT = TypeVar("NodeT", bound=Node)
+
+# by the kinds that were asked for, then by class, of which there are a few dozen
+_IS_ONE_OF: dict[type[Node] | UnionType, dict[type[Node], bool]] = {}
+_VARIABLES = Var | For | LetStmt | IterVar | Let
+_ACCESSES = Load | Store | Prefetch
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -36,38 +41,58 @@ def found_in(node: Node, kinds: UnionType) -> list[Node]: ...
 
 def found_in(node: Node, kinds: type[Node] | UnionType) -> Sequence[Node]:
     """The nodes of the tree that are of one of the `kinds`, as `walk` yields them."""
+    known = _IS_ONE_OF.setdefault(kinds, {})
     found: list[Node] = []
     stack = [node]
     while stack:
         top = stack.pop()
-        if isinstance(top, kinds):
+        kind = type(top)
+        if kind not in known:
+            known[kind] = issubclass(kind, kinds)
+        if known[kind]:
             found.append(top)
-        if not isinstance(top, Leaf):
-            stack += top.children()[::-1]
+        below = top.children()
+        if below:
+            stack += below[::-1]
     return found
+
+
+def statements_below(stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements directly below one; found once, and kept."""
+    try:
+        return stmt._below
+    except AttributeError:
+        is_plain = isinstance(stmt, Store)
+        found = () if is_plain else tuple(c for c in stmt.children() if isinstance(c, Stmt))
+        object.__setattr__(stmt, "_below", found)
+        return found
 
 
 def statements(node: Node) -> tuple[Stmt, ...]:
     """Every statement of the tree as `walk` yields them, without a look into expressions; found
-    once for each statement, and kept.
+    once for each statement but allocations, which stand one within the other, and kept.
     """
-    if isinstance(node, Stmt) and hasattr(node, "_statements"):
-        return node._statements
+    if not isinstance(node, Stmt):
+        inner = (child for child in node.children() if isinstance(child, Stmt))
+        return tuple(chain.from_iterable(map(statements, inner)))
+    around: list[Stmt] = []
+    while isinstance(node, Alloc):
+        around.append(node)
+        node = node.body
+    if hasattr(node, "_statements"):
+        return (*around, *node._statements) if around else node._statements
     waiting = [node]
-    while True:
+    while waiting:
         top = waiting[-1]
-        below = [] if isinstance(top, Store) else [c for c in top.children() if isinstance(c, Stmt)]
-        new = [child for child in below if not hasattr(child, "_statements")]
+        below = statements_below(top)
+        new = [c for c in below if not isinstance(c, Alloc) and not hasattr(c, "_statements")]
         if new:
             waiting += new
             continue
-        own = (top,) if isinstance(top, Stmt) else ()
-        found = (*own, *chain.from_iterable(child._statements for child in below))
-        if isinstance(top, Stmt):
-            object.__setattr__(top, "_statements", found)
+        parts = (statements(c) if isinstance(c, Alloc) else c._statements for c in below)
+        object.__setattr__(top, "_statements", (top, *chain.from_iterable(parts)))
         waiting.pop()
-        if not waiting:
-            return found
+    return (*around, *node._statements) if around else node._statements
 
 
 def transform(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
@@ -76,6 +101,8 @@ def transform(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
     """
 
     def visit(current: Node) -> Node:
+        if isinstance(current, Leaf):
+            return rule(current)
         return rule(current.map_children(visit))
 
     result = visit(node)
@@ -83,22 +110,26 @@ def transform(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
     return result  # type: ignore[return-value]
 
 
-def exchange(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
+def exchange(
+    node: NodeT, rule: Callable[[Node], Node], untouched: Callable[[Stmt], bool] | None = None
+) -> NodeT:
     """The tree with `rule`, which knows nothing but the node, applied as `transform` does.
 
     A part of an expression that stands in several places as one object is rewritten once, and
-    stays one object.
+    stays one object. untouched: says of a statement that the rule changes nothing in it.
     """
     done: dict[int, Node] = {}  # by identity: `node` holds what these are of
 
     def visit(current: Node) -> Node:
-        if isinstance(current, Leaf):
-            return rule(current)
-        if not isinstance(current, Expr):
-            return rule(current.map_children(visit))
         found = done.get(id(current))
-        if found is None:
-            found = done[id(current)] = rule(current.map_children(visit))
+        if found is not None:
+            return found
+        if untouched is not None and isinstance(current, Stmt) and untouched(current):
+            return current
+        is_leaf = isinstance(current, Leaf)
+        found = rule(current if is_leaf else current.map_children(visit))
+        if isinstance(current, Expr):
+            done[id(current)] = found
         return found
 
     result = visit(node)
@@ -119,7 +150,37 @@ def replace_buffers(node: NodeT, buffers: Mapping[Buffer, Buffer]) -> NodeT:
     """The tree with every mention of a buffer exchanged."""
     if not buffers:
         return node
-    return exchange(node, lambda n: buffers.get(n, n) if isinstance(n, Buffer) else n)
+    return exchange(
+        node,
+        lambda n: buffers.get(n, n) if isinstance(n, Buffer) else n,
+        lambda stmt: mentions_none(stmt, buffers),
+    )
+
+
+def mentions_none(stmt: Stmt, buffers: Collection[Buffer]) -> bool:
+    """Whether a statement mentions none of some buffers, as far as that is known at once: of
+    allocations it is not.
+    """
+    return not isinstance(stmt, Alloc) and _mentioned(stmt).isdisjoint(buffers)
+
+
+def _mentioned(stmt: Stmt) -> frozenset[Buffer]:
+    """The buffers that a statement mentions; found once for each but allocations, and kept."""
+    allocated: list[Buffer] = []
+    while isinstance(stmt, Alloc):
+        allocated.append(stmt.buffer)
+        stmt = stmt.body
+    if not hasattr(stmt, "_buffers"):
+        found: set[Buffer] = set()
+        for child in stmt.children():
+            if isinstance(child, Stmt):
+                found |= _mentioned(child)
+            elif isinstance(child, Buffer):
+                found.add(child)
+            elif not isinstance(child, Leaf):
+                found.update(found_in(child, Buffer))
+        object.__setattr__(stmt, "_buffers", frozenset(found))
+    return stmt._buffers.union(allocated) if allocated else stmt._buffers
 
 
 def replace_node(root: NodeT, old: Node, new: Node) -> NodeT:
@@ -137,26 +198,30 @@ def replace_stmt(root: NodeT, old: Stmt, new: Stmt) -> NodeT:
     A sequence that takes the place of one statement of another sequence becomes part of it.
     """
 
-    def visit(node: Node) -> Node:
-        if node is old:
-            return new
-        changed = node.map_children(visit) if isinstance(node, Stmt) or node is root else node
-        if isinstance(changed, Seq) and changed is not node:
-            return seq(*changed.body)
-        return changed
+    made: Node = new
+    for node in reversed(enclosing_path(root, old)):
+        made = _with_child(node, old, made)
+        old = cast("Stmt", node)
+    return cast("NodeT", made if old is root else root)
 
-    return visit(root)  # type: ignore[return-value]
+
+def _with_child(node: Node, old: Node, new: Node) -> Node:
+    """A node with a child replaced; a sequence takes in the parts of one that stands in it."""
+    changed = node.map_children(lambda child: new if child is old else child)
+    if isinstance(changed, Seq) and changed is not node:
+        return seq(*changed.body)
+    return changed
 
 
 def free_vars(node: Node) -> frozenset[Var]:
     """The variables that `node` mentions and does not bind."""
     bound = set()
     used = set()
-    for item in found_in(node, Var | For | LetStmt | IterVar | Let):
+    for item in found_in(node, _VARIABLES):
         if isinstance(item, Var):
             used.add(item)
-        elif isinstance(item, For | LetStmt | IterVar | Let):
-            bound.add(item.var)
+        else:
+            bound.add(cast("For | LetStmt | IterVar | Let", item).var)
     return frozenset(used - bound)
 
 
@@ -164,6 +229,7 @@ def loads(node: Node) -> tuple[Load, ...]:
     """Every Load in the tree, in the order of the text; kept where that is a statement."""
     if not isinstance(node, Stmt):
         return tuple(found_in(node, Load))
+    node = _below_allocations(node)
     try:
         return node._loads
     except AttributeError:
@@ -173,8 +239,25 @@ def loads(node: Node) -> tuple[Load, ...]:
 
 
 def stores(node: Node) -> tuple[Store, ...]:
-    """Every Store in the tree, in the order of the text."""
-    return tuple(n for n in statements(node) if isinstance(n, Store))
+    """Every Store in the tree, in the order of the text; kept where that is a statement."""
+    if not isinstance(node, Stmt):
+        return tuple(n for n in statements(node) if isinstance(n, Store))
+    node = _below_allocations(node)
+    try:
+        return node._stores
+    except AttributeError:
+        found = tuple(n for n in statements(node) if isinstance(n, Store))
+        object.__setattr__(node, "_stores", found)
+        return found
+
+
+def _below_allocations(stmt: Stmt) -> Stmt:
+    """What stands below the allocations of a statement: they hold no access, and often stand one
+    within the other, so that to keep something for each of them takes the square of their number.
+    """
+    while isinstance(stmt, Alloc):
+        stmt = stmt.body
+    return stmt
 
 
 def of_block(stmt: Stmt, name: str) -> Stmt:
@@ -225,31 +308,58 @@ def with_distinct_lets(node: NodeT) -> NodeT:
 
 
 def enclosing_path(root: Node, target: Node) -> tuple[Node, ...]:
-    """The nodes from `root` down to the parent of `target` (found by identity); () when it is
-    absent.
+    """The nodes from `root` down to the parent of the statement `target` (found by identity); ()
+    when it is absent.
     """
+    path: list[Node] = []
+    node = root
+    while node is not target:
+        path.append(node)
+        below = node.children()
+        if isinstance(node, Stmt):
+            below = statements_below(node)
+        one = below[0] if len(below) == 1 else None
+        found = one or next((c for c in below if c is target or _holds(c, target)), None)
+        if found is None:
+            return ()
+        node = found
+    return tuple(path)
 
-    path: list[Node] = []  # from the target upwards
 
-    def search(node: Node) -> bool:
+def _holds(node: Node, target: Node) -> bool:
+    """Whether a statement is below another one; kept for each but allocations."""
+    if not isinstance(node, Stmt):
+        return False
+    while isinstance(node, Alloc):
         if node is target:
             return True
-        for child in node.children():
-            if isinstance(child, Stmt) and search(child):
-                path.append(node)
-                return True
-        return False
-
-    search(root)
-    return tuple(reversed(path))
+        node = node.body
+    if not hasattr(node, "_ids"):
+        object.__setattr__(node, "_ids", frozenset(map(id, statements(node))))
+    return id(target) in node._ids
 
 
 def accesses(node: Node) -> tuple[Load | Store | Prefetch, ...]:
-    """Every Load, Store and Prefetch, in the order of the text."""
-    found = found_in(node, Load | Store | Prefetch)
-    return cast("tuple[Load | Store | Prefetch, ...]", tuple(found))
+    """Every Load, Store and Prefetch, in the order of the text; kept where that is a statement."""
+    if not isinstance(node, Stmt):
+        return cast("tuple[Load | Store | Prefetch, ...]", tuple(found_in(node, _ACCESSES)))
+    node = _below_allocations(node)
+    try:
+        return node._accesses
+    except AttributeError:
+        found = cast("tuple[Load | Store | Prefetch, ...]", tuple(found_in(node, _ACCESSES)))
+        object.__setattr__(node, "_accesses", found)
+        return found
 
 
 def blocks(node: Node) -> tuple[Block, ...]:
-    """Every Block in the tree, in the order of the text."""
-    return tuple(n for n in statements(node) if isinstance(n, Block))
+    """Every Block in the tree, in the order of the text; kept where that is a statement."""
+    if not isinstance(node, Stmt):
+        return tuple(n for n in statements(node) if isinstance(n, Block))
+    node = _below_allocations(node)
+    try:
+        return node._blocks
+    except AttributeError:
+        found = tuple(n for n in statements(node) if isinstance(n, Block))
+        object.__setattr__(node, "_blocks", found)
+        return found

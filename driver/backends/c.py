@@ -45,9 +45,14 @@ class CBackend:
         from ...runtime.toolchain.compile import Units
         from ..build_parts import build_parts
         from ..compile_ahead import CompileAhead
+        from ..kept_kernels import CachedKernels
 
-        name, target = job.program.name, job.target
-        return build_parts(job, "cc", lambda: CompileAhead(name, target, Units("model")))
+        name, target, options = job.program.name, job.target, job.options
+        kept = None
+        if options.keep_kernels and job.source is None:
+            stamp = self.stamp(target)
+            kept = CachedKernels(target, stamp, strict=options.strict, allow=options.allow)
+        return build_parts(job, "cc", lambda: CompileAhead(name, target, Units("model")), kept)
 
     def read_code(self, data: Reader, sections: Sections, compiler: str) -> CpuCode:
         """An engine's code from its file."""

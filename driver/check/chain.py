@@ -87,7 +87,7 @@ def changed_kernels(
         began = time.perf_counter()
         original = contraction(kernel.func, target, strict=strict)
         try:
-            check_chain(original, kernel.lowered.canonical)
+            check_chain(original, kernel.canonical)
         except CheckError as error:
             found[name] = KernelCheck(_problem(error), None, time.perf_counter() - began)
     return found

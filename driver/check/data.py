@@ -6,7 +6,9 @@
 - positive: floats of one sign: what a long sum loses does not cancel, logarithms and roots are
   numbers.
 
-A kernel of more than MOST_OPERATIONS runs on normal data alone; the verdict says so.
+A kernel of more than MOST_OPERATIONS, or of arrays of more than MOST_ELEMENTS together, runs on
+normal data alone; the verdict says so. What an array holds repeats after PERIOD elements, a prime:
+only a kernel that is off by a multiple of it reads the same numbers elsewhere.
 
 Integers are the same for all: half of them anywhere in the range of their type, the others close to
 0, and both ends are among them. What is read as an index lies inside its table half of the time.
@@ -29,7 +31,8 @@ from ...tir.visit import loads, walk
 from ...tir.work.work import operations
 
 MOST_OPERATIONS = 1 << 23  # of a function whose kernel runs on every kind of data
-_PIECE = 1 << 20  # elements that are drawn at a time
+MOST_ELEMENTS = 1 << 22  # likewise, of the arrays that it is given and makes
+PERIOD = 1_000_003
 _ZEROS = 16  # of so many wide floats one is a zero
 _SMALL = 100  # integers close to 0 are below
 _WIDE = 1e6
@@ -51,7 +54,8 @@ def draws_for(func: PrimFunc) -> tuple[Draw, ...]:
     seeds; of a large one the first alone, since its reference takes longer than all else.
     """
     given = [p for p in func.parameters if p.role != "output"]
-    if not given or operations(func) > MOST_OPERATIONS:
+    elements = sum(p.buffer.size for p in func.parameters)
+    if not given or operations(func) > MOST_OPERATIONS or elements > MOST_ELEMENTS:
         return (Draw.NORMAL,)
     return tuple(Draw) if any(p.dtype.is_float for p in given) else (Draw.NORMAL, Draw.WIDE)
 
@@ -76,12 +80,14 @@ def random_array(
     """Random numbers of a type. reach: of integers that are indices the size of their table."""
     array = np.empty(shape, dtype.numpy)
     flat = array.reshape(-1)
-    for start in range(0, flat.size, _PIECE):  # they are drawn in a wider type
-        piece = flat[start : start + _PIECE]
-        if dtype.is_float:
-            piece[...] = _floats(rng, piece.size, dtype, draw)
-        else:
-            piece[...] = _integers(rng, piece.size, dtype, reach)
+    first = flat[:PERIOD]  # they are drawn in a wider type
+    if dtype.is_float:
+        first[...] = _floats(rng, first.size, dtype, draw)
+    else:
+        first[...] = _integers(rng, first.size, dtype, reach)
+    for start in range(PERIOD, flat.size, PERIOD):
+        piece = flat[start : start + PERIOD]
+        piece[...] = first[: piece.size]
     if not dtype.is_float and flat.size > 1:
         low, high = integer_range(dtype)
         for value in (low, high):

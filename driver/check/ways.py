@@ -57,8 +57,13 @@ class Way:
 
     def notes(self, kernel: str) -> tuple[str, ...]:
         """A line for each better way: why it is not taken."""
-        taken = f"; it is scheduled by rule '{self.lowered.rule}'"
-        return tuple(f"kernel '{kernel}': {refusal}{taken}" for refusal in self.refusals)
+        return refusal_notes(kernel, self.refusals, self.lowered.rule)
+
+
+def refusal_notes(kernel: str, refusals: Sequence[Refusal], rule: str) -> tuple[str, ...]:
+    """A line for each schedule of a kernel that gave way to that of a rule."""
+    taken = f"; it is scheduled by rule '{rule}'"
+    return tuple(f"kernel '{kernel}': {refusal}{taken}" for refusal in refusals)
 
 
 class Ways:

@@ -36,6 +36,7 @@ from .choose import (
 )
 from .flatten import FlatModel, flatten
 from .fusion import Fusion, fuse
+from .kept_prices import KeptPrices
 from .lowering import LoweredModel, lower
 from .pricing import Pricer
 
@@ -94,6 +95,7 @@ def plan_model(
     strict: bool = False,
     tolerance: float | None = None,
     precision: Precision = "float32",
+    keep: bool = False,
 ) -> Planned:
     """Optimise a graph and lower it to a Program.
 
@@ -102,14 +104,17 @@ def plan_model(
     that sums in another order than the operators say. tolerance: of the expected error of an
     algorithm that rounds more; None: no such one. precision: of products, or of those that are
     named (`graph/precision/halves.py`). Where `check`, the function of each kernel is
-    also compared with the NumPy references of its operators. Raises: PrecisionError; InternalError
+    also compared with the NumPy references of its operators. keep: take estimates of earlier
+    builds, and keep those that are made. Raises: PrecisionError; InternalError
     where an invariant does not hold.
     """
     clock = Clock()
     rounded = round_data(imported, target, strict=strict)
     imported = rounded.graph
     pipeline = chosen_passes(passes)
-    pricer = Pricer(target, source, strict=strict, tolerance=tolerance, allow=allowed_by(precision))
+    allow = allowed_by(precision)
+    kept = KeptPrices(target, strict=strict, allow=allow) if keep else None
+    pricer = Pricer(target, source, strict=strict, tolerance=tolerance, allow=allow, kept=kept)
     run = run_by(pipeline, target, strict=strict)
     graph, reports, products = optimised(imported, run, pricer, precision, check)
     if passes is not None or has_bytes(imported):

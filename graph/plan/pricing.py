@@ -19,6 +19,7 @@ from ...tir.target.target import Target
 from ...tir.text.canonical import workload_key
 from ..kernels.express import express
 from ..kernels.fused_kernel import FusedKernel
+from .kept_prices import KeptPrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ class Pricer:
 
     strict: only algorithms that add up what the operators say, in their order. tolerance: the
     largest expected error of an algorithm that rounds more than those, as a share of its largest
-    result; None: no such algorithm. allow: instructions with a liberty that rules may use.
+    result; None: no such algorithm. allow: instructions with a liberty that rules may use. kept:
+    estimates of earlier builds for the same target, `strict` and `allow`.
     """
 
     def __init__(
@@ -69,12 +71,14 @@ class Pricer:
         strict: bool = False,
         tolerance: float | None = None,
         allow: tuple[str, ...] = (),
+        kept: KeptPrices | None = None,
     ) -> None:
         self.target = target
         self.source = source
         self.strict = strict
         self.tolerance = tolerance
         self.allow = allow
+        self._kept = kept
         self._kernels: dict[FusedKernel, PricedKernel] = {}
         self._by_key: dict[str, PricedKernel] = {}
 
@@ -84,16 +88,21 @@ class Pricer:
             func = express(fused)
             key = workload_key(func)
             if key not in self._by_key:
-                self._by_key[key] = PricedKernel(func, key, self._price(func))
+                self._by_key[key] = PricedKernel(func, key, self._price(func, key))
             sizes = tuple(map(size_of, func.dims))
             self._kernels[fused] = replace(self._by_key[key], sizes=sizes)
         return self._kernels[fused]
 
-    def _price(self, func: PrimFunc) -> Price:
+    def _price(self, func: PrimFunc, key: str) -> Price:
         measured = self.source.seconds(func, self.target) if self.source is not None else None
+        known = None if self._kept is None else self._kept.get(key)
+        if known is not None:
+            return Price(known, measured)
         usual = specialise(func, {dim: dim.usual for dim in func.dims})
         try:
             seconds = estimate(usual, self.target, strict=self.strict, allow=self.allow)
-            return Price(seconds, measured)
         except REFUSALS as error:
             return Price(math.inf, measured, f"{error.message} [{error.code}]")
+        if self._kept is not None:
+            self._kept.put(key, seconds)
+        return Price(seconds, measured)

@@ -127,8 +127,9 @@ class References:
         for position, parameter in enumerate(func.parameters):
             if parameter.name == name:
                 return f"p{position}"
+        named = {block.name: block for block in func.blocks}
         for key, block in self.blocks.items():
-            for number, target in enumerate(targets_of(func.block(block))):
+            for number, target in enumerate(targets_of(named[block])):
                 if target.name == name:
                     return f"{key}.t{number}" if number else key
         tensors = [p.name for p in func.parameters] + [

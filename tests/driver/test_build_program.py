@@ -100,7 +100,7 @@ def test_a_given_schedule_that_fails_its_check_is_replaced_by_rule(
     add = CompileAhead.add
 
     def listen(self: CompileAhead, kernel: LoweredKernel) -> None:
-        told.extend([kernel.func.name] if kernel.lowered.seconds else [])
+        told.extend([kernel.func.name] if kernel.seconds else [])
         add(self, kernel)
 
     monkeypatch.setattr(KernelChecker, "check", fail_once)

@@ -11,7 +11,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.driver.check import check
 from tilewright.driver.check.check import CheckError, check_kernel
-from tilewright.driver.check.data import Draw, draw_arrays, draws_for, random_array
+from tilewright.driver.check.data import PERIOD, Draw, draw_arrays, draws_for, random_array
 from tilewright.driver.check.guarded import GuardedProcess, given_arrays
 from tilewright.runtime.kernel import Kernel
 from tilewright.runtime.toolchain.compile import compile_shared
@@ -260,12 +260,21 @@ def test_a_function_of_integers_is_tried_with_two_seeds_one_of_floats_with_three
     assert len(seeds) == len(set(seeds)) == 2
 
 
-def test_random_numbers_are_the_same_in_pieces_of_any_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    whole = random_array(np.random.default_rng(3), FLOAT32, (4, 5))
-    monkeypatch.setattr("tilewright.driver.check.data._PIECE", 3)
-    pieces = random_array(np.random.default_rng(3), FLOAT32, (4, 5))
-    assert whole.tobytes() == pieces.tobytes()
+def test_random_numbers_repeat_after_a_prime_count(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = np.random.default_rng(3).standard_normal((4, 5), np.float32)
+    whole = random_array(np.random.default_rng(3), FLOAT32, (4, 5))
     assert whole.tobytes() == drawn.tobytes()
+    assert all(PERIOD % factor for factor in range(2, 1001))
+    monkeypatch.setattr("tilewright.driver.check.data.PERIOD", 3)
+    few = random_array(np.random.default_rng(3), FLOAT32, (4, 5)).reshape(-1)
+    assert few.tobytes() == np.resize(drawn.reshape(-1)[:3], 20).tobytes()
+    assert few.size == 20
+
+
+def test_a_function_of_large_arrays_runs_on_normal_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = te.placeholder((64,), "float32", name="X")
+    func = te.func(x, te.compute((64,), lambda i: x[i] + 1, name="Y"), name="f")
+    monkeypatch.setattr("tilewright.driver.check.data.MOST_ELEMENTS", 128)
+    assert draws_for(func) == (Draw.NORMAL, Draw.WIDE, Draw.POSITIVE)
+    monkeypatch.setattr("tilewright.driver.check.data.MOST_ELEMENTS", 127)
+    assert draws_for(func) == (Draw.NORMAL,)

@@ -109,7 +109,7 @@ def test_kernels_that_are_known_are_not_made_again() -> None:
     assert len(known) == 3
     second = lower_program(tiny("other"), TARGET, known=known)
     assert all(
-        second.kernels[name].lowered is first.kernels[name].lowered for name in first.kernels
+        second.kernels[name].canonical is first.kernels[name].canonical for name in first.kernels
     )
 
 

@@ -289,7 +289,7 @@ def test_a_change_is_seen_whose_times_were_set_back(
 
 def test_a_change_of_the_code_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     first = engine_key("digest", ISAS["scalar"], {})
-    monkeypatch.setattr(engine_cache, "_code_digest", lambda: "other")
+    monkeypatch.setattr(engine_cache, "code_digest", lambda: "other")
     assert engine_key("digest", ISAS["scalar"], {}) != first
 
 

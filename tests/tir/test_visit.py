@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.expr import Add, Expr, Let, Mul, Var, const, index
@@ -32,6 +34,7 @@ from tilewright.tir.visit import (
     free_vars,
     fresh_copy,
     loads,
+    mentions_none,
     of_block,
     replace_buffers,
     replace_stmt,
@@ -194,3 +197,72 @@ def test_statements_and_loads_are_found_once_and_kept() -> None:
 
 def loads_and_vars(store: Store) -> list[Load | Var]:
     return [node for node in walk(store) if isinstance(node, Load | Var)]
+
+
+def nested() -> tuple[Stmt, list[Buffer], list[Store]]:
+    """Storage within storage, and a store to each below a loop of its own."""
+    buffers = [Buffer(f"b{n}", FLOAT32, (8,)) for n in range(4)]
+    writes = [Store(buffer, (index(0),), const(1.0, FLOAT32)) for buffer in buffers]
+    loops = [For(Var("i"), 3, ForKind.SERIAL, write) for write in writes]
+    body: Stmt = seq(*loops[:3], Alloc(buffers[3], loops[3]))
+    for buffer in buffers[:3]:
+        body = Alloc(buffer, body)
+    return body, buffers, writes
+
+
+def test_what_stands_below_allocations_is_found_as_walk_finds_it() -> None:
+    body, _, writes = nested()
+    for _ in range(2):  # found, then kept
+        assert list(statements(body)) == [n for n in walk(body) if isinstance(n, Stmt)]
+        assert list(stores(body)) == writes
+        assert list(accesses(body)) == writes
+    assert not hasattr(body, "_statements")
+    inner = body.children()[1]
+    assert [n for n in statements(body) if n is not body] == list(statements(inner))
+
+
+def test_the_path_to_a_statement_leads_through_allocations() -> None:
+    body, _, writes = nested()
+    for write in writes:
+        path = enclosing_path(body, write)
+        assert path[0] is body
+        assert all(below in above.children() for above, below in pairwise((*path, write)))
+        assert [type(node) for node in path[-2:]][-1] is For
+    assert enclosing_path(body, Store(writes[0].buffer, (index(0),), writes[0].value)) == ()
+    assert enclosing_path(body, body) == ()
+
+
+def test_a_statement_below_allocations_is_replaced_and_the_others_stay() -> None:
+    body, _, writes = nested()
+    changed = replace_stmt(body, writes[1], NOTHING)
+    assert list(stores(changed)) == [writes[0], *writes[2:]]
+    assert [n for n in walk(changed) if n is writes[3]]
+    assert replace_stmt(body, NOTHING, writes[0]) is body
+    assert replace_stmt(body, body, NOTHING) is NOTHING
+
+
+def test_an_exchange_does_not_look_into_what_is_said_to_be_untouched() -> None:
+    body, buffers, writes = nested()
+    seen: list[Node] = []
+
+    def rule(node: Node) -> Node:
+        seen.append(node)
+        return node
+
+    assert exchange(body, rule, lambda stmt: mentions_none(stmt, (buffers[3],))) is body
+    assert writes[3] in seen
+    assert not set(map(id, writes[:3])) & set(map(id, seen))
+    other = Buffer("other", FLOAT32, (8,))
+    changed = replace_buffers(body, {buffers[3]: other})
+    assert [store.buffer for store in stores(changed)] == [*buffers[:3], other]
+    assert all(a is b for a, b in zip(stores(changed)[:3], writes[:3], strict=True))
+    assert other in [n.buffer for n in walk(changed) if isinstance(n, Alloc)]
+
+
+def test_storage_that_nobody_uses_is_found_and_exchanged_too() -> None:
+    _, (first, second, third, other), (write, *_) = nested()
+    inner = Alloc(third, write)
+    body = Alloc(first, seq(write, Alloc(second, inner)))
+    assert enclosing_path(body, inner) == (body, body.body, body.body.children()[1])
+    changed = replace_buffers(body, {third: other})
+    assert [n.buffer for n in walk(changed) if isinstance(n, Alloc)] == [first, second, other]

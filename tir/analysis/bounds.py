@@ -8,7 +8,7 @@ from ..dim import Dim
 from ..expr import BitAnd, Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, ShiftRight, Var
 from ..lowered import Ramp
 from ..number import integer_range
-from .linear import UNBOUNDED, Interval, Linear, Ranges, interval, linear, total
+from .linear import UNBOUNDED, Interval, Linear, Ranges, Total, interval, linear, total
 
 
 def bounds(expr: Expr, ranges: Ranges) -> Interval:
@@ -21,7 +21,7 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval:
 def form_bounds(form: Linear, ranges: Ranges) -> Interval:
     """The interval of the expression of a linear form."""
     low, high = interval(form, {atom: _atom(atom, ranges) for atom, _ in form.terms})
-    if len(form.terms) < 2:
+    if len(form.terms) < 2 or not any(type(var) is Total for var in ranges):
         return low, high
     known = ranges.get(total(form), UNBOUNDED)
     return intersect(
@@ -38,9 +38,12 @@ def known_interval(expr: Expr, ranges: Ranges) -> tuple[int, int]:
 
 def intersect(a: Interval, b: Interval) -> Interval:
     """The values that lie in both intervals."""
-    lows = [low for low in (a[0], b[0]) if low is not None]
-    highs = [high for high in (a[1], b[1]) if high is not None]
-    return max(lows, default=None), min(highs, default=None)
+    (low, high), (least, most) = a, b
+    if low is None or (least is not None and least > low):
+        low = least
+    if high is None or (most is not None and most < high):
+        high = most
+    return low, high
 
 
 def _shift(end: int | None, by: int) -> int | None:
@@ -48,6 +51,8 @@ def _shift(end: int | None, by: int) -> int | None:
 
 
 def _atom(expr: Expr, ranges: Ranges) -> Interval:
+    if type(expr) is Var:
+        return ranges.get(expr, UNBOUNDED)
     match expr:
         case Dim():
             return intersect((expr.low, expr.high), ranges.get(expr, UNBOUNDED))

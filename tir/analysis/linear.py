@@ -80,12 +80,17 @@ def linear(expr: Expr) -> Linear:
 
 
 Terms = dict[Expr, int]
+_SUM = (Add, Sub)
 
 
 def collected(expr: Expr) -> tuple[Terms, int]:
     """The terms of a linear form, for the caller to change, and its constant."""
+    if type(expr) is Var:
+        return {expr: 1}, 0
+    if type(expr) is Const:
+        return {}, int(expr.value)
     sums: list[Add | Sub] = []  # one within the left side of the other: a chain may be long
-    while isinstance(expr, Add | Sub):
+    while isinstance(expr, _SUM):
         sums.append(expr)
         expr = expr.a
     terms, constant = _term(expr)

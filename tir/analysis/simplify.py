@@ -66,6 +66,10 @@ from .linear import UNBOUNDED, Interval, Linear, Ranges, combine, expression, li
 from .narrow import is_point, narrowed
 from .sums import is_data, simplify_sum
 
+_SUMS = (Add, Sub, Mul)
+_BOOLEANS = (Compare, And, Or, Not)
+_NUMBERS = (Add, Sub, Mul, FloorDiv, FloorMod, Min, Max)
+
 
 class Known(dict[Var, Interval]):
     """The ranges of one scope, complete when it is first asked, and what its loads became: one that
@@ -100,16 +104,16 @@ def _expr(expr: Expr, ranges: Ranges) -> Expr:
         return expr
     if isinstance(expr, Select):
         return _select(expr, ranges)
-    if isinstance(expr, Add | Sub | Mul) and expr.dtype == INT64 and not is_data(expr):
+    if isinstance(expr, _SUMS) and expr.dtype == INT64 and not is_data(expr):
         return simplify_sum(expr, ranges, lambda part: _expr(part, ranges))
     if isinstance(expr, Load) and isinstance(ranges, Known):
         if id(expr) not in ranges.loads:
             ranges.loads[id(expr)] = expr, _operands(expr, ranges)
         return ranges.loads[id(expr)][1]
     node = _operands(expr, ranges)
-    if isinstance(node, Compare | And | Or | Not):
+    if isinstance(node, _BOOLEANS):
         return _boolean(node, ranges)
-    if not isinstance(node, Add | Sub | Mul | FloorDiv | FloorMod | Min | Max):
+    if not isinstance(node, _NUMBERS):
         return node
     if not node.dtype.is_integer:
         return node

@@ -11,11 +11,13 @@ from collections.abc import Callable
 
 from ..buffer import Load
 from ..expr import Add, Call, Cast, Const, Expr, FloorMod, Let, Mul, ShiftLeft, Sub, Var, const
-from ..node import Node
+from ..node import Leaf, Node
 from .bounds import form_bounds
 from .linear import Linear, Ranges, Terms, collected, expression, merge, rejoin, scaled
 
 Visit = Callable[[Expr], Expr]
+_DATA = (Load, Cast, Call, Let, ShiftLeft)
+_SUM = (Add, Sub)
 
 
 def simplify_sum(expr: Add | Sub | Mul, ranges: Ranges, visit: Visit) -> Expr:
@@ -27,19 +29,32 @@ def simplify_sum(expr: Add | Sub | Mul, ranges: Ranges, visit: Visit) -> Expr:
 
 
 def is_data(expr: Expr) -> bool:
-    """Whether the value comes from a tensor, a conversion or a call: it is no index arithmetic."""
+    """Whether the value comes from a tensor, a conversion or a call: it is no index arithmetic.
+    Found once for each expression, and kept.
+    """
+    seen: list[Expr] = []
     stack: list[Node] = [expr]
     while stack:
         node = stack.pop()
-        if isinstance(node, Load | Cast | Call | Let | ShiftLeft):
+        if isinstance(node, Leaf) or not isinstance(node, Expr):
+            continue
+        known = getattr(node, "_is_data", None)
+        if known or isinstance(node, _DATA):
+            object.__setattr__(expr, "_is_data", True)
             return True
-        stack += node.children()
+        if known is None:
+            seen.append(node)
+            stack += node.children()
+    for part in seen:
+        object.__setattr__(part, "_is_data", False)
     return False
 
 
 def _form(expr: Expr, ranges: Ranges, visit: Visit) -> tuple[Terms, int]:
     """The terms of the simplest form, for the caller to change, and its constant."""
-    if isinstance(expr, Add | Sub):
+    if isinstance(expr, Var):
+        return collected(visit(expr))
+    if isinstance(expr, _SUM):
         terms, constant = _form(expr.a, ranges, visit)
         sign = 1 if isinstance(expr, Add) else -1
         more, other = _form(expr.b, ranges, visit)

@@ -42,14 +42,15 @@ from ....tir.visit import (
     accesses,
     blocks,
     enclosing_path,
+    exchange,
     free_vars,
     loads,
+    mentions_none,
     replace_buffers,
     replace_stmt,
     statements,
     stores,
     substitute,
-    transform,
     walk,
 )
 from .starts_afresh import below_tests, branch_conditions, starts_afresh
@@ -88,7 +89,7 @@ def _without(stmt: Stmt, buffer: Buffer) -> Stmt:
     def drop(node: Node) -> Node:
         return node.body if isinstance(node, Alloc) and node.buffer is buffer else node
 
-    return transform(stmt, drop)
+    return exchange(stmt, drop, lambda part: mentions_none(part, (buffer,)))
 
 
 def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
@@ -276,8 +277,10 @@ def _is_handed(stmt: Stmt, buffer: Buffer) -> bool:
     return any(buffer in (*call.inputs, *call.outputs) for call in calls)
 
 
-def _touches(stmt: Node, buffer: Buffer) -> bool:
-    return any(a.buffer is buffer for a in accesses(stmt))
+def _touches(stmt: Stmt, buffer: Buffer) -> bool:
+    while isinstance(stmt, Alloc):
+        stmt = stmt.body
+    return not mentions_none(stmt, (buffer,))
 
 
 def _place(body: Stmt, buffer: Buffer) -> Stmt:
@@ -318,7 +321,8 @@ def _box(body: Stmt, buffer: Buffer, still: dict[Var, Interval]) -> Region:
         if isinstance(node, Load | Store | Prefetch) and node.buffer is buffer:
             found.append(tuple(substitute(i, values) for i in node.indices))
         for child in node.children():
-            collect(child, values)
+            if not isinstance(child, Stmt) or not mentions_none(child, (buffer,)):
+                collect(child, values)
 
     collect(body, {})
     return region(found, moving, still, buffer.shape)
@@ -388,4 +392,4 @@ def _relative(
                 return Store(small, indices, node.value, node.mask)
         return Prefetch(small, indices, node.write, node.level)
 
-    return transform(body, shift)
+    return exchange(body, shift, lambda stmt: mentions_none(stmt, (buffer,)))

@@ -17,7 +17,7 @@ from ....tir.lowered import Broadcast, Lanes, Ramp
 from ....tir.node import Node
 from ....tir.stmt import NOTHING, Alloc, For, ForKind, If, LetStmt, Prefetch, Seq, Stmt, Store, seq
 from ....tir.target.target import Target
-from ....tir.visit import accesses, exchange, found_in, free_vars, transform
+from ....tir.visit import accesses, exchange, free_vars, loads, mentions_none, transform
 from ...isa.isa import Isa, isa
 from ...isa.selection import lanes_operation
 
@@ -66,7 +66,7 @@ class Registers:
 
 def _named(node: Alloc, places: Places, parts: Parts) -> Node:
     buffer = node.buffer
-    found = {n.indices for n in found_in(node.body, Load) if n.buffer is buffer}
+    found = {n.indices for n in loads(node.body) if n.buffer is buffer}
     read = {parts[key][0] if key in parts else key for key in found}
     registers = {key: _register(buffer, key) for key in places if key in read}
     unmasked = _unmasked(buffer, node.body, parts)
@@ -90,7 +90,7 @@ def _named(node: Alloc, places: Places, parts: Parts) -> Node:
             return replace(item, buffer=register, indices=(), value=value, mask=None)
         return _without_prefetch(item, buffer)
 
-    body: Stmt = exchange(node.body, rule)
+    body: Stmt = exchange(node.body, rule, lambda stmt: mentions_none(stmt, (buffer,)))
     begun = _begun_by_masks(buffer, node.body) - unmasked
     for key, register in reversed(registers.items()):
         zero = const(0, buffer.type)

@@ -61,11 +61,11 @@ def _parts_suffice(loop: For, buffer: Buffer, parts: Sequence[Block]) -> bool:
     read = [at for reader in readers for at in _touched(reader, buffer, loads)]
     if not read:
         return True
-    common = [set(_conditions_on(loop, reader)) for reader in readers]
+    common = set[Expr].intersection(*(set(_conditions_on(loop, b)) for b in readers))
     counted = [
         region(_touched(part, buffer, stores), moving, {}, buffer.shape)
         for part in parts
-        if all(set(_conditions_on(loop, part)) <= known for known in common)
+        if common.issuperset(_conditions_on(loop, part))
     ]
     cut = 0  # axes along which some part is not enough alone
     for axis, wanted in enumerate(region(read, moving, {}, buffer.shape)):

@@ -90,7 +90,7 @@ def test_blocks_that_a_step_made_wrong_are_not_built() -> None:
 def test_kernels_of_a_model_with_wrong_blocks_are_found() -> None:
     right, wrong = tw.Schedule(sums()), inlined(sums())
     kernels = {
-        name: SimpleNamespace(func=sch.original, lowered=lower_function(sch, SCALAR))
+        name: SimpleNamespace(func=sch.original, canonical=lower_function(sch, SCALAR).canonical)
         for name, sch in (("right", right), ("wrong", wrong))
     }
     found = changed_kernels(kernels, SCALAR, strict=False)  # type: ignore[arg-type]
