@@ -163,7 +163,8 @@ class Pad(Operator):
                     inside += [indices[d] >= self.before[d]] * (self.before[d] > 0)
                     inside += [position < x.extents[d]] * has_end
                 else:
-                    source[d] = _folded(position, shape[d], self.mode)
+                    most = max(self.before[d], self.after[d])
+                    source[d] = _folded(position, shape[d], self.mode, most)
             value = x[tuple(source)]
             return te.select(te.all_of(*inside), value, self.value) if inside else value
 
@@ -236,11 +237,11 @@ def _stays_inside(start: AnySize, size: AnySize, step: int, extent: AnySize) -> 
     return min(low, low + reach) >= 0 and max(high, high + reach) < interval(extent)[0]
 
 
-def _folded(position: Expr, extent: AnySize, mode: PadMode) -> Expr | int:
-    """The element of an axis of `extent` that stands at a position outside of it, too."""
+def _folded(position: Expr, extent: AnySize, mode: PadMode, most: int) -> Expr | int:
+    """The element of an axis of `extent` that stands at a position up to `most` outside, too."""
     if mode == "edge":
         return te.maximum(te.minimum(position, axis_of(extent) - 1), 0)
-    if isinstance(extent, Size) and mode == "reflect":
+    if mode == "reflect" and (isinstance(extent, Size) or most < extent):
         away = te.maximum(position, -position)  # pads are smaller than the axis: once at each end
         return te.minimum(away, (axis_of(extent) - 1) * 2 - away)
     size = closed(extent)

@@ -5,7 +5,8 @@ the permutation that would turn it into the old one. Spatial operators read and 
 between two of them the permutations cancel. A convolution of an image, of whose few channels it
 makes no vectors, reads it where it lies. Operators that do not care where an axis stands
 (elementwise, Concat, Softmax, Reshape of whole axes) work on the new values and pass the
-permutation on; a Transpose of the model only changes the permutation.
+permutation on; a Transpose of the model only changes the permutation. At the rim of a network, an
+operator whose data lies as in the model keeps its channels first where its price says so.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ..types import (
     permutation_to_last,
     permuted,
 )
+from .layout_price import goes_last, keeps_first
 from .view_motion import ViewMotion, WaitingView, seen
 
 FEW_CHANNELS = 3  # of an image: moved last, they are too short for vectors
@@ -63,7 +65,8 @@ class PermutedView(WaitingView):
 
 @dataclass(frozen=True, slots=True)
 class ChannelsLast:
-    """Rewrite every spatial operator of layout NCHW to NHWC, with few transposes between them.
+    """Rewrite the spatial operators of layout NCHW to NHWC, with few transposes between them; those
+    that `keeps_first` is true of stay.
 
     Constant weights are permuted here and now.
     """
@@ -73,7 +76,9 @@ class ChannelsLast:
     def __call__(self, graph: Graph) -> Graph:
         if not any(_is_channels_first(node.op) for node in graph.nodes):
             return graph
-        return _TransposeMotion(graph).copy()
+        motion = _TransposeMotion(graph)
+        result = motion.copy()
+        return result if motion.has_moved else graph
 
 
 def _is_channels_first(op: Operator) -> bool:
@@ -88,6 +93,8 @@ class _TransposeMotion(ViewMotion[PermutedView]):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         self.alignments: dict[PermutedView, str] = {}
+        self.readers = graph.consumers
+        self.has_moved = False
 
     def take(self, node: GraphNode) -> None:
         """Copy a node, as what its operator says of permuted axes."""
@@ -123,9 +130,10 @@ class _TransposeMotion(ViewMotion[PermutedView]):
     def spatial(self, node: GraphNode, op: Spatial) -> None:
         """An operator that is rewritten to NHWC."""
         rank = self.graph.types[node.outputs[0]].rank
-        if op.layout == "NHWC" or rank < 3:
+        if op.layout == "NHWC" or rank < 3 or self._keeps_first(node):
             self.fixed(node)
             return
+        self.has_moved = True
         moved = op.channels_last()
         here, views = self.view(node.inputs[0]), [self.view(value) for value in node.inputs]
         for n, permutation in enumerate(op.operands_last(rank)):
@@ -134,6 +142,17 @@ class _TransposeMotion(ViewMotion[PermutedView]):
         if in_place is not None and self._is_image(here):
             views[0], moved = here, in_place
         self.emit(node, moved, tuple(map(self.plain, views)), permutation_to_first(rank))
+
+    def _keeps_first(self, node: GraphNode) -> bool:
+        """Whether an operator works on data that lies as in the model, and better as they are."""
+        here = self.view(node.inputs[0])
+        shape = self.builder.types[here.base].shape
+        if not here.is_plain(shape):
+            return False
+        last = self.permute(here, permutation_to_last(len(shape)))
+        others = (one for one in self.readers[node.inputs[0]] if one is not node)
+        moved = last in self.made or any(goes_last(self.graph, one) for one in others)
+        return keeps_first(self.graph, node, self.readers, moved=moved)
 
     def _is_image(self, view: PermutedView) -> bool:
         """Whether a value lies as in the model, with few channels, and would have to be moved."""

@@ -38,6 +38,7 @@ from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
 from .level_motion import LevelMotion
 from .level_quotients import LevelQuotients
+from .max_pool_splitting import MaxPoolSplitting
 from .mean_recognition import MeanRecognition
 from .pad_folding import PadFolding
 from .product_turning import ProductTurning
@@ -46,6 +47,7 @@ from .reshape_motion import ReshapeMotion
 from .shared_heads import SharedHeads
 from .signed_products import SignedProducts
 from .softmax_recognition import SoftmaxRecognition
+from .transposed_phases import TransposedPhases
 from .widened_products import WidenedProducts
 
 Verdict = Literal["unchanged", "equal", "unchecked", "undone", "left out"]
@@ -90,6 +92,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     BatchNormFolding(),
     # before the layout pass, which would move axes to and fro around a Pad
     PadFolding(),
+    # the convolution pads what it reads; before anything is moved around it
+    TransposedPhases(),
     # equal weights and shared subtrees, before the layout pass permutes each of them
     CommonSubexpressions(),
     # equal parts are one node; before the layout pass may put moves between them
@@ -113,6 +117,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     HeadMerging(),
     # spatial operators to NHWC; permutes weights
     ChannelsLast(),
+    # needs the layout: rows of pixels are gathered, channels are not
+    MaxPoolSplitting(),
     # elementwise operators join what computes their operands; after all that looks for a product,
     # its bias and a Reshape in the model's order, and after the layout pass, which makes Reshapes
     ReshapeMotion(),

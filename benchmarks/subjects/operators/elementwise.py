@@ -44,6 +44,34 @@ REMAINDERS = (
 )
 _WORDS = integers(0, 2**31, *_ROWS, dtype="int32")
 _BYTES = integers(0, 256, *_ROWS, dtype="uint8")
+_POINTS = normal(*_ROWS)
+POINTWISE = (
+    *(
+        _one(name, _POINTS)
+        for name in ("Exp", "Sigmoid", "Tanh", "Softplus", "Erf", "Relu", "Mish")
+    ),
+    *(_one(name, _POINTS) for name in ("Elu", "HardSwish", "Gelu")),
+    _one("Log", uniform(0.1, 9.0, *_ROWS)),
+    _one("Sqrt", uniform(0.1, 9.0, *_ROWS)),
+    _two("Pow", "float32", uniform(0.1, 3.0, *_ROWS), known(2.5)),
+    _two("Pow", "float32 by another", uniform(0.1, 3.0, *_ROWS), normal(*_ROWS)),
+    _two("Add", "float32", _POINTS, _POINTS),
+    _two("Mul", "float32 by a row", _POINTS, normal(_ROWS[1])),
+    _two("Div", "int32", _WORDS, _POSITIVE["int32"]),
+    _two("Div", "int64", integers(-(2**40), 2**40, *_ROWS), _POSITIVE["int64"]),
+    _two("Less", "float32", _POINTS, _POINTS),
+    Subject(
+        f"Where {_OF}",
+        "y = Where(c, a, b)",
+        {"c": integers(0, 2, *_ROWS, dtype="bool"), "a": _POINTS, "b": _POINTS},
+    ),
+    Subject(f"Sigmoid times itself {_OF}", "s = Sigmoid(x) y = Mul(x, s)", {"x": _POINTS}),
+    Subject(
+        "Add, Relu, Mul 64x56x56",
+        "s = Add(a, b) r = Relu(s) y = Mul(r, c)",
+        {"a": normal(1, 64, 56, 56), "b": normal(1, 64, 56, 56), "c": normal(1, 64, 1, 1)},
+    ),
+)
 BITS = (
     _two("BitwiseAnd", "int32", _WORDS, _WORDS),
     _two("BitwiseXor", "uint8", _BYTES, _BYTES),

@@ -16,6 +16,13 @@ def _resize(name: str, attributes: str, sizes: tuple[int, ...], to: tuple[int, .
     return Subject(name, f"y = Resize <{attributes}> (x, , , s)", draws, 18)
 
 
+def _pool(operator: str, kernel: int, stride: int, pad: int, channels: int, size: int) -> Subject:
+    name = f"{operator} {channels}x{size}x{size}, {kernel}x{kernel}/{stride}"
+    attributes = f"kernel_shape={[kernel] * 2}, strides={[stride] * 2}, pads={[pad] * 4}"
+    body = f"y = {operator} <{attributes}> (x)"
+    return Subject(name, body, {"x": normal(1, channels, size, size)})
+
+
 def _grid(rows: int, columns: int, mode: str) -> Subject:
     draws = {"x": normal(1, 32, 64, 64), "g": uniform(-1.1, 1.1, 1, rows, columns, 2)}
     body = f'y = GridSample <mode="{mode}"> (x, g)'
@@ -67,6 +74,24 @@ RESIZING = (
         (1, 64, 56, 56),
         (1, 64, 112, 112),
     ),
+    _resize(
+        "Resize nearest 32x52x52 by 4",
+        'mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"',
+        (1, 32, 52, 52),
+        (1, 32, 208, 208),
+    ),
+    _resize(
+        "Resize nearest 3x480x640 to 224x224",
+        'mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"',
+        (1, 3, 480, 640),
+        (1, 3, 224, 224),
+    ),
+    _resize(
+        "Resize linear 64x28x28 to 56x56, corners",
+        'mode="linear", coordinate_transformation_mode="align_corners"',
+        (1, 64, 28, 28),
+        (1, 64, 56, 56),
+    ),
     _resize("Resize cubic 3x224x224 by 2", 'mode="cubic"', (1, 3, 224, 224), (1, 3, 448, 448)),
     _resize(
         "Resize linear 3x480x640 to 224x224, antialias",
@@ -101,6 +126,24 @@ POOLING = (
     ),
     Subject("GlobalLpPool 64x56x56", "y = GlobalLpPool(x)", {"x": _IMAGE}),
     Subject("Det 1000 of 4x4", "y = Det(x)", {"x": normal(1000, 4, 4)}),
+    _pool("MaxPool", 2, 2, 0, 64, 112),
+    _pool("MaxPool", 3, 2, 1, 64, 112),
+    _pool("MaxPool", 5, 1, 2, 256, 20),
+    _pool("MaxPool", 13, 1, 6, 256, 20),
+    _pool("AveragePool", 2, 2, 0, 64, 112),
+    _pool("AveragePool", 3, 1, 1, 192, 35),
+    Subject("GlobalAveragePool 2048x7x7", "y = GlobalAveragePool(x)", {"x": normal(1, 2048, 7, 7)}),
+    Subject("GlobalMaxPool 64x56x56", "y = GlobalMaxPool(x)", {"x": _IMAGE}),
+    Subject(
+        "MaxPool 64x16x28x28 by 2",
+        "y = MaxPool <kernel_shape=[2, 2, 2], strides=[2, 2, 2]> (x)",
+        {"x": normal(1, 64, 16, 28, 28)},
+    ),
+    Subject(
+        "MaxPool 128x8000 by 4",
+        "y = MaxPool <kernel_shape=[4], strides=[4]> (x)",
+        {"x": normal(1, 128, 8000)},
+    ),
 )
 
 

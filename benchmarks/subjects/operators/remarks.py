@@ -11,6 +11,7 @@ OPENVINO = {
     "BitShift": "it shifts words as signed ones",
     "Cast float32 to bfloat16": "its bytes are read as float16",
     "Cast float32 to float8": "its bytes are read as integers",
+    "Div int": "its quotients of integers are others",
     "GroupQueryAttention": "its caches lack the new place",
     "MatMulNBits": "it rounds the data to bytes",
     "QuantizeLinear": _BYTES,
@@ -26,7 +27,14 @@ _SUPPRESSED = "a turn looks at all boxes that are left, not only at those that a
 _GATHERED = "each neighbour is a gather, in each channel anew"
 _TURNED = "the second operand is turned by a kernel of its own"
 _LONG = "both sums run over windows of the longest length, one axis after the other"
+_SIDE_BY_SIDE = "what the phases give is laid side by side element by element"
+_FIRST = "the result is brought to channels first element by element"
 WHY: Mapping[str, str] = {
+    "ConvTranspose": _SIDE_BY_SIDE,
+    "Conv 3x3 3>": _FIRST,
+    "Conv 10 1>512": _FIRST,
+    "Conv 3x3 256>256 over 33x33, dilated 12": "taps that fall on padding are multiplied, too",
+    "GlobalAveragePool 2048x7x7": "49 elements of a channel fill three vectors and a lane",
     "Mod int": "exact by a division of integers; OpenVINO's is of float32, wrong from 2**24 on",
     "Mod <fmod=1>": "exact for all floats; OpenVINO rounds a quotient, wrong where that is large",
     "CumSum 1x100000": "the sum goes through memory, since gcc is told to keep it there",

@@ -228,6 +228,10 @@ def _choose_place(
     """
     first = _panels_first(sch, found, rows, panel, target)
     default = 0 if first else len(rows) - (len(rows) > 1)
+    if first and _is_image_kept(
+        found, sch.extent(rows[0]) if rows else 1, sch.extent(panel), target
+    ):
+        default = 1
     long = [n for n, row in enumerate(rows) if sch.extent(row) > 1]
     places = [*long, len(rows)] if long and sch.extent(panel) > 1 else [default]
     if default not in places:
@@ -268,6 +272,26 @@ def _panels_first(
         return True
     few = _data_bytes(found) <= target.l1_bytes and sch.extent(panel) >= most_rows
     return few and not (found.batch or is_grouped(found))
+
+
+def _is_image_kept(found: Contraction, images: int, panels: int, target: CpuTarget) -> bool:
+    """Whether each of several images meets all panels before the next one: it then stays in the
+    level-2 cache, to which all weights come for each image, where else the data of all images does
+    for each panel. Of windows alone, whose sums in parts read pieces of pixels; whole pixels are
+    fetched ahead better than weights are. Not where a call decides a size.
+
+    Measured: 8 images of 28 x 28 x 256 under 3x3 windows in steps of 2 took 12.5 ms for 16.4; under
+    1x1 windows, of 14 x 14 x 1,024, it would be 11.3 for 9.8.
+    """
+    several = len(found.rows) > 2 and images == found.rows[0].extent > 1
+    if not several or len(found.reduced) < 2 or found.batch or is_grouped(found):
+        return False
+    if any(row.dim is not None for row in found.rows):
+        return False
+    data = found.data.buffer.size * found.data.buffer.type.bytes
+    weights = found.steps * found.vector.extent * found.weight.buffer.type.bytes
+    stays = 2 * data // images <= target.l2_bytes < 2 * data
+    return stays and data + weights * images < data * panels + weights
 
 
 def _data_bytes(found: Contraction) -> int:

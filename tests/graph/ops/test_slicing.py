@@ -114,6 +114,7 @@ def test_pad_takes_a_value_and_axes_and_cuts_where_negative(
         Slice((2, 4, 99), (3, 2, 50), (-1, -2, -2)),
         Pad((1, 0, 3), (0, 2, 5), "constant", float("-inf")),
         *(Pad((1, 2, 30), (0, 2, 5), mode) for mode in ("edge", "reflect", "wrap")),
+        *(Pad((0, pad, 0), (0, pad, 0), "reflect") for pad in (1, 3, 4, 5, 6)),  # of five
         Spread((1, 3, 2)),
     ],
 )

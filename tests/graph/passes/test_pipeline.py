@@ -106,12 +106,14 @@ def test_the_whole_pipeline_keeps_the_meaning_and_reports_each_pass() -> None:
         "DeadCode: equal",
         "HeadMerging: unchanged",
         "ChannelsLast: equal; Transpose 0 -> 2",
+        "MaxPoolSplitting: unchanged",
         "ReshapeMotion: unchanged",
         "IdentityRemoval: unchanged",
         "CommonSubexpressions: unchanged",
         "DeadCode: equal",
     ]
-    assert len(reports) == len(PIPELINE) - 8  # there are no branches and loops, and no bytes
+    idle = 9  # no branches and loops, no bytes, no zeros between pixels
+    assert len(reports) == len(PIPELINE) - idle
     assert all(report.seconds >= 0 for report in reports)
 
 
