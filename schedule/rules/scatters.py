@@ -23,7 +23,7 @@ from .rule import Rule
 from .shape.row_groups import RowGroup
 
 LONG_CHECK = 2048  # indices, of which a maximum is made in parts
-PARTS = 16
+CHECK_PARTS = 16  # of it: enough for threads and vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def _schedule_check(sch: Schedule, block: Block, target: CpuTarget) -> list[str]
         return []
     axis = max(block.iters[:-1] or block.iters, key=lambda it: it.extent)
     before = {one.name for one in sch.func.blocks}
-    cut = cut_axis(sch, block, axis, min(PARTS, axis.extent), target)
+    cut = cut_axis(sch, block, axis, min(CHECK_PARTS, axis.extent), target)
     if not cut.scheduled:
         schedule_rows(sch, RowGroup(cut.parts, (), 1), target)
     return [one.name for one in sch.func.blocks if one.name not in before]

@@ -242,6 +242,15 @@ def network() -> PrimFunc:
     return te.func(x, y, name="network")
 
 
+def scatter() -> PrimFunc:
+    """Rows are added to others; places outside are moved to the nearest row."""
+    x = te.placeholder((9, 21), "float32", name="X")
+    u = te.placeholder((12, 21), "float32", name="U")
+    p = te.placeholder((12,), "int32", name="P")
+    y = te.scatter(x, u, p, axis=0, combining="add", name="Y")
+    return te.func(x, u, p, y, name="scatter")
+
+
 def doubles() -> PrimFunc:
     x = te.placeholder((5, 29), "float64", name="X")
     k = te.reduce_axis(29, name="k")
@@ -272,6 +281,7 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         softmax,
         norm,
         network,
+        scatter,
         doubles,
     )
 }

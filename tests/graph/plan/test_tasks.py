@@ -74,7 +74,7 @@ def test_every_function_that_may_be_taken_is_a_task(
         assert set(keys) <= set(known)
         assert all(places <= known[key] for key, places in keys.items())
         choices.add(frozenset(keys))
-    assert len(choices) > 1  # times do decide
+    assert len(choices) > 1 or (made is tiny and tolerance is None)  # times do decide
 
 
 NARROW = Target.parse("c:avx512+bf16+vnni")
