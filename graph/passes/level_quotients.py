@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,16 +12,12 @@ from ...tir.intrinsics import LEAST_STEP, MOST_QUOTIENT
 from ...tir.reference.array_expr import fma
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode
-from ..ops.arithmetic import Add, Div
-from ..ops.functions import Cast, Round
 from ..ops.quotients import RoundQuotient
-from ..types import array_of
 from .dead_code import DeadCode
 from .exchange import exchanged, only_reader
-from .levels import has_bytes
+from .levels import LevelReader, has_bytes
 
 _NEAR = 4  # floats on each side of an end of a level, farther than a quotient can be off
-_MOST_ZERO = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,38 +73,23 @@ class _Quotient:
 
 
 def _quotients(graph: Graph) -> Iterator[_Quotient]:
-    makers, readers = graph.producers, graph.consumers
+    reader, readers = LevelReader(graph), graph.consumers
     known: dict[np.float32, bool] = {}
     for node in graph.nodes:
-        divides = makers.get(node.inputs[0]) if isinstance(node.op, Round) else None
-        if divides is None or not isinstance(divides.op, Div):
+        levels = reader.rounded(node.outputs[0])
+        if levels is None or levels.is_inverse or reader.zeros(levels.zero) is None:
             continue
-        step = _number(graph, divides.inputs[1])
-        if step is None or not _become_bytes(graph, node.outputs[0], readers):
+        if any(only_reader(graph, value, readers) is None for value in levels.inside[:-1]):
             continue
-        if step not in known:
-            known[step] = has_exact_reciprocal(step)
-        if known[step]:
-            yield _Quotient(node, *divides.inputs)
-
-
-def _number(graph: Graph, value: str) -> np.float32 | None:
-    """A constant of one float32."""
-    type_ = graph.types[value]
-    if value not in graph.constants or type_.dtype != "float32" or type_.elements != 1:
-        return None
-    return np.float32(array_of(graph.constants[value]).reshape(-1)[0])
-
-
-def _become_bytes(graph: Graph, value: str, readers: Mapping[str, list[GraphNode]]) -> bool:
-    """Whether rounded quotients are read as levels of 8 bits alone, less their zero."""
-    after = only_reader(graph, value, readers)
-    if after is not None and isinstance(after.op, Add):
-        zero = _number(graph, after.inputs[1 - after.inputs.index(value)])
-        if zero is None or not abs(zero) <= _MOST_ZERO:
-            return False
-        after = only_reader(graph, after.outputs[0], readers)
-    return after is not None and isinstance(after.op, Cast) and after.op.to in ("int8", "uint8")
+        step = reader.known(levels.scale)
+        if step is None or step.dtype != np.float32 or step.size != 1:
+            continue
+        number = np.float32(step.reshape(-1)[0])
+        if number not in known:
+            known[number] = has_exact_reciprocal(number)
+        if known[number]:
+            _, rounded = levels.inside[::-1][:2]
+            yield _Quotient(reader.makers[rounded], levels.source, levels.scale)
 
 
 def _write(builder: GraphBuilder, one: _Quotient) -> None:

@@ -90,7 +90,8 @@ class LevelReader:
         found = self.known(value) if value else np.zeros((), np.int32)
         if found is None:
             return None
-        whole = found.astype(np.int32)
+        with np.errstate(invalid="ignore"):  # NaN becomes some integer, which it does not equal
+            whole = found.astype(np.int32)
         return whole if np.array_equal(whole, found) and np.all(np.abs(whole) <= 255) else None
 
     def levels(self, value: str) -> Levels | None:
