@@ -30,6 +30,14 @@ settings.register_profile("random", deadline=None, print_blob=True)
 settings.load_profile("steady")  # --hypothesis-profile=random looks for new failures
 
 
+@pytest.fixture(scope="module")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the cache of all tests of a file, so that what is equal is compiled once."""
+    folder = tmp_path_factory.mktemp("cache")
+    folder.chmod(0o700)
+    return folder
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden",

@@ -37,14 +37,6 @@ ALL_CHECKED = "3 of 3 kernels were lowered and proved by an earlier build, 3 of 
 NONE_CHECKED = "3 of 3 kernels were lowered and proved by an earlier build, 0 of them checked"
 
 
-@pytest.fixture(scope="module")
-def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for all tests of this file, so that headers and objects are compiled once."""
-    folder = tmp_path_factory.mktemp("cache")
-    folder.chmod(0o700)
-    return folder
-
-
 @pytest.fixture(autouse=True)
 def folder(shared_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where kernels are kept; none is."""

@@ -28,14 +28,6 @@ needs_cc = pytest.mark.needs_cc
 TINY = samples.tiny_model()
 
 
-@pytest.fixture(scope="module")
-def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for all tests of this file, so that headers and kernels are compiled once."""
-    folder = tmp_path_factory.mktemp("cache")
-    folder.chmod(0o700)
-    return folder
-
-
 @pytest.fixture(autouse=True)
 def cache_folder(shared_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache without engines and models."""

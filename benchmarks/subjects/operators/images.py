@@ -9,6 +9,7 @@ from tilewright.runtime.arrays import Array
 from .subject import Draw, Subject, fixed, known, normal, uniform
 
 _IMAGE = normal(1, 64, 56, 56)
+_NEAREST = 'mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"'
 
 
 def _resize(name: str, attributes: str, sizes: tuple[int, ...], to: tuple[int, ...]) -> Subject:
@@ -70,19 +71,19 @@ RESIZING = (
     _resize("Resize linear 64x56x56 by 2", 'mode="linear"', (1, 64, 56, 56), (1, 64, 112, 112)),
     _resize(
         "Resize nearest 64x56x56 by 2",
-        'mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"',
+        _NEAREST,
         (1, 64, 56, 56),
         (1, 64, 112, 112),
     ),
     _resize(
         "Resize nearest 32x52x52 by 4",
-        'mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"',
+        _NEAREST,
         (1, 32, 52, 52),
         (1, 32, 208, 208),
     ),
     _resize(
         "Resize nearest 3x480x640 to 224x224",
-        'mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"',
+        _NEAREST,
         (1, 3, 480, 640),
         (1, 3, 224, 224),
     ),
