@@ -118,6 +118,7 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/passes/invariant_hoisting.py": ("control_flow",),
     "graph/passes/levels.py": ("integer_products", "level_motion"),
     "codegen/lower/math/round_quotient.py": ("round_quotient", "level_quotients"),
+    "graph/ops/saturation.py": ("level_clamps",),
     "graph/passes/loop_unrolling.py": ("control_flow",),
     "graph/passes/norms.py": ("layer_norm_recognition", "fast_norm_recognition"),
     "graph/passes/region_inputs.py": ("control_flow",),

@@ -66,7 +66,7 @@ def _written(text: str, kind: DType) -> str:
 
 
 def _conversions(kind: DType) -> dict[tuple[str, DType], str]:
-    """Between such a vector and those of 32 bits."""
+    """Between such a vector and those of 32 bits, and from 8 bits to 16."""
     numbers, floats = INT32.with_lanes(LANES), FLOAT32.with_lanes(LANES)
     if kind.scalar == FLOAT16:
         return {
@@ -78,6 +78,7 @@ def _conversions(kind: DType) -> dict[tuple[str, DType], str]:
     sign = "u" if str(kind.scalar).startswith("u") else "i"
     whole = f"_mm256_cvtep{sign}{kind.bits}_epi32({{0}})"
     others = [k for k in INTEGERS if k.bits == kind.bits and k != kind.scalar]
+    wider = [k for k in INTEGERS if k.bits > kind.bits]
     return {
         (f"cast_{INT32}", kind): whole,
         (f"cast_{FLOAT32}", kind): f"_mm256_cvtepi32_ps({whole})",
@@ -85,4 +86,5 @@ def _conversions(kind: DType) -> dict[tuple[str, DType], str]:
         (f"cast_{kind.scalar}", floats): f"tw_low_{kind.bits}(_mm256_cvttps_epi32({{0}}))",
         (f"round_{kind.scalar}", floats): f"tw_low_{kind.bits}(_mm256_cvtps_epi32({{0}}))",
         **{(f"cast_{other}", kind): "{0}" for other in others},
+        **{(f"cast_{k}", kind): f"_mm_cvtep{sign}8_epi16({{0}})" for k in wider},
     }

@@ -20,7 +20,7 @@ from .loops.hoist_guards import HoistGuards
 from .loops.partition import Partition
 from .loops.place_init import PlaceInit
 from .loops.unroll import Unroll
-from .math import ExpandMath
+from .math import ExpandMath, ExpandQuotients
 from .run_passes import Pipeline
 from .storage.common_loads import CommonLoads
 from .storage.fold_storage import FoldStorage
@@ -64,6 +64,7 @@ def cpu(target: Target) -> Pipeline:
         ExpandScatters(target),  # then: what it makes is lowered like any other loop
         HoistChoices(),  # before the vectoriser, and behind the proof, for which copies are work
         Tensorize(target),  # then: reads the loops and the casts as they were defined
+        ExpandQuotients(target),  # before SaturateCasts, which clamps what is rounded
         SaturateCasts(),  # before the expansions, whose own casts never leave the range
         StorageCasts(target),  # what is left of them then is integer arithmetic
         # on scalars, before copies exist, so that every variant of a loop computes the same bits
@@ -91,6 +92,7 @@ def gpu(target: Target) -> Pipeline:
         EraseBlocks(),
         HoistChoices(),
         Tensorize(target),
+        ExpandQuotients(target),
         SaturateCasts(),
         StorageCasts(target),
         ExpandMath(target),

@@ -253,6 +253,35 @@ class IntegerConv(Convolution):
         return (y.astype(np.int64).astype(np.int32),)
 
 
+@dataclass(frozen=True, slots=True)
+class ExactConv(Convolution):
+    """Conv of integers of 8 bits with float32 that are whole numbers, in float32, which has each
+    sum exactly where it is less than 2**24 in magnitude, whatever the order; others are not
+    promised.
+
+    zero: what x is padded with, the integer that stands for 0.
+    """
+
+    zero: int = 0
+
+    operand_names: ClassVar[tuple[str, ...]] = ("x", "w")
+
+    @property
+    def fill(self) -> float:
+        """What x is padded with."""
+        return self.zero
+
+    def channels_last(self) -> ExactConv:
+        return replace(self, layout="NHWC")
+
+    def result_dtype(self, types: tuple[TensorType, ...]) -> str:
+        check_arity(self, types, 2, 2)
+        if types[0].dtype not in ("int8", "uint8") or types[1].dtype != "float32":
+            problem = f"expected int8 or uint8, and float32, got {listed(types)}"
+            refuse(self, problem, code="conv-exact")
+        return "float32"
+
+
 def _by_rows(x: Tensor, name: str) -> Tensor:
     """`x` with its channels behind its first spatial axis: a thread copies the rows that it needs,
     and not those of another channel.

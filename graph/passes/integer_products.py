@@ -16,11 +16,11 @@ from ..ir.ir import Graph, GraphNode
 from ..ops.activation import Relu
 from ..ops.arithmetic import Add, Div, Mul
 from ..ops.base import Operator
-from ..ops.convolution import Conv
+from ..ops.convolution import Conv, ExactConv
 from ..ops.functions import Cast
 from ..ops.matmul import Gemm, MatMul
 from ..ops.movement import Reshape, Transpose
-from ..types import Array, Constant, Splat, owned
+from ..types import Array, Constant, Splat, array_of, owned
 from .dead_code import DeadCode
 from .exchange import exchanged, only_reader
 from .levels import NARROW, KnownLevels, LevelReader, Levels, Scales, Zeros, has_bytes
@@ -30,6 +30,7 @@ Numbers = TypeVar("Numbers", Scales, Zeros)
 # of a sum that int32 holds, a and p, b and q as far apart as can be, and of what is added to one
 MOST_TERMS = 1 << 15
 _MOST_BIAS = 2**31 - 255 * 255 * MOST_TERMS
+_MOST_EXACT = 2.0**24  # below which float32 has all whole numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,10 @@ class IntegerProducts:
 
     (a - p) * r  times  (b - q) * s   ->   float(sum (a - p) * (b - q)) * (r * s)
 
-    MatMul, Gemm and Conv of one group; b, s and q are constants, s and q one number or one for each
-    output; r is one number, or one for each row of a matrix. What nobody else reads joins: a bias
-    of integers at the scale r * s, or of floats, a Relu, and the division by the scale t of the
+    MatMul, Gemm and Conv of one group, or of as many as channels, in float32 where that has the
+    sums exactly (`ExactConv`). b, s and q are constants, s and q one number or one for each output;
+    r is one number, or one for each row of a matrix. What nobody else reads joins: a bias of
+    integers at the scale r * s, or of floats, a Relu, and the division by the scale t of the
     levels to which the result is rounded, as r * s / t, which is how ONNX's QLinearConv has it, or
     the product with 1 / t.
     needs: what a target must have, since without it products of floats are faster.
@@ -64,7 +66,8 @@ class IntegerProducts:
 class _Product:
     """A product and what joins it.
 
-    zero: that of the data where it is one number that is known. factors: what the sums are
+    zero: that of the data where it is one number that is known. filters: the weights less their
+    zero, of a convolution whose sums are exact in float32. factors: what the sums are
     multiplied with, one for each output or one; is_whole: they include the scale of the data. bias:
     integers, one for each output; added: floats, behind the factors. ends: the values of the nodes
     that it replaces, in order.
@@ -80,6 +83,7 @@ class _Product:
     bias: Zeros | None = None
     added: Scales | None = None
     is_relu: bool = False
+    filters: Scales | None = None
 
     @property
     def behind(self) -> tuple[int, ...]:
@@ -119,7 +123,19 @@ class _Finder:
         zeros = self.reader.zeros(data.zero)
         whole = None if zeros is None or zeros.size != 1 else int(zeros.reshape(()))
         found = _Product(node, data, weights, whole, scale, own is not None, node.outputs)
+        if isinstance(node.op, Conv) and node.op.groups > 1:
+            filters = self._filters(weights)
+            if whole is None or filters is None:
+                return None
+            found = replace(found, filters=filters)
         return self._biased(found, node.inputs[2]) if len(node.inputs) == 3 else found
+
+    def _filters(self, weights: KnownLevels) -> Scales | None:
+        """Weights less their zero, as float32; None where this does not hold the sums exactly."""
+        levels = array_of(self.graph.constants[weights.value])
+        filters = (levels.astype(np.int32) - weights.zero).astype(np.float32)
+        is_exact = weights.order is None and _largest_sum(filters) < _MOST_EXACT
+        return filters if is_exact else None
 
     def _number(self, value: str) -> np.float32 | None:
         """The one number that a float32 is; None where it has more, or a run decides it."""
@@ -134,6 +150,8 @@ class _Finder:
             return False
         match op:
             case Conv(groups=1, layout="NCHW", data=None):
+                terms, is_row = product_of(w.shape[1:]), False
+            case Conv(layout="NCHW", data=None) if op.groups == w.shape[0]:
                 terms, is_row = product_of(w.shape[1:]), False
             case Gemm(trans_a=False, beta=1.0) | MatMul():
                 terms, is_row = x.shape[-1], True
@@ -160,7 +178,10 @@ class _Finder:
             if whole is None or levels.order is not None:
                 return None
             bias, scale = whole.reshape(-1).astype(np.int32), levels.scale.reshape(-1)
-            small = bias.size > 0 and bias.min() > -_MOST_BIAS and bias.max() < _MOST_BIAS
+            most = _MOST_BIAS
+            if one.filters is not None:
+                most = int(_MOST_EXACT - _largest_sum(one.filters))
+            small = bias.size > 0 and bias.min() > -most and bias.max() < most
             plain = small and bias.size == outputs and not levels.zero.any()
             if plain and one.is_whole and np.all(scale == one.factors):
                 return replace(one, bias=bias)
@@ -217,6 +238,13 @@ def output_axis(op: Operator, rank: int) -> int:
     return 0 if isinstance(op, Conv) or (isinstance(op, Gemm) and op.trans_b) else rank - 1
 
 
+def _largest_sum(filters: Scales) -> float:
+    """What no sum of filters of whole numbers with bytes exceeds, less a zero times the filter or
+    not.
+    """
+    return float(2 * 255 * np.abs(filters).reshape(filters.shape[0], -1).sum(axis=1).max(initial=0))
+
+
 def _is_of_rows(shape: tuple[object, ...], rank: int) -> bool:
     """Whether numbers of this shape are the same along the rows of matrices of so many axes."""
     return len(shape) == rank and shape[-1] == 1
@@ -247,11 +275,13 @@ class _Writer:
     def write(self) -> None:
         """The sums, what is added to them, the factors, and what follows."""
         one = self.one
-        sums = self._sums("" if one.bias is None else self._list("bias", one.bias))
-        steps: list[tuple[Operator, tuple[str, ...]]] = [
-            (Cast("float32"), ()),
-            (Mul(), (self._list("factor", one.factors),)),
-        ]
+        steps: list[tuple[Operator, tuple[str, ...]]] = []
+        if one.filters is not None:
+            sums = self._exact_sums(one.filters)
+        else:
+            sums = self._sums("" if one.bias is None else self._list("bias", one.bias))
+            steps.append((Cast("float32"), ()))
+        steps.append((Mul(), (self._list("factor", one.factors),)))
         if not one.is_whole:
             steps.append((Mul(), (one.data.scale,)))
         if one.added is not None:
@@ -275,6 +305,18 @@ class _Writer:
         if isinstance(op, Conv):
             return convolution_of_bytes(self, op, data, right, bias)
         return product_of_bytes(self, data, right, bias)
+
+    def _exact_sums(self, filters: Scales) -> str:
+        """The sums of a convolution in float32, and what is added to them."""
+        one, zero = self.one, self.one.zero or 0
+        op = one.node.op
+        assert isinstance(op, Conv)
+        exact = ExactConv(op.strides, op.pads, op.dilations, op.groups, zero=zero)
+        sums = self.emit(exact, self._byte(one.data.value), self.table("filters", owned(filters)))
+        bias = -zero * filters.reshape(filters.shape[0], -1).sum(axis=1)
+        if one.bias is not None:
+            bias = bias + one.bias.astype(np.float32)
+        return self.emit(Add(), sums, self._list("bias", bias)) if bias.any() else sums
 
     def _byte(self, value: str) -> str:
         """Levels of fewer bits than 8 as bytes."""

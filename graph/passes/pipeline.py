@@ -36,6 +36,7 @@ from .integer_products import IntegerProducts
 from .kept_axes import KeptAxes
 from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
+from .level_clamps import LevelClamps
 from .level_motion import LevelMotion
 from .level_quotients import LevelQuotients
 from .max_pool_splitting import MaxPoolSplitting
@@ -127,6 +128,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     CommonSubexpressions(),
     # after all that looks for levels as they are spelled
     LevelQuotients(),
+    # after that, which looks for the bytes of levels
+    LevelClamps(),
     # last: weights in their old layout go
     DeadCode(),
 )

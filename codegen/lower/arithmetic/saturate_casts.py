@@ -30,7 +30,7 @@ class SaturateCasts:
     second one what is selected is a float, because not every target has a mask for 8 bits. What the
     bounds of x rule out is not written, so a value that is clamped already costs nothing more.
 
-    What becomes a narrow integer and a float again stays as wide as it is:
+    What becomes a narrow integer and a float again, or a wider integer, stays as wide as it is:
 
     cast(cast(x, "uint8"), "float32")  ->  cast(cast(min_any(...), "int32"), "float32")
 
@@ -50,9 +50,10 @@ def _rule(node: Node) -> Node:
     if not isinstance(node, Cast):
         return node
     value = node.value
-    if node.type == FLOAT32:
+    wider = node.type.is_integer and value.dtype.is_integer and node.type.bits > value.dtype.bits
+    if node.type == FLOAT32 or (wider and node.type.bits <= INT32.bits):
         wide = _widened(value)
-        return node if wide is None else Cast(wide, FLOAT32)
+        return node if wide is None else Cast(wide, node.type)
     if not node.type.is_integer or not value.dtype.is_float:
         return node
     return _saturated(Cast(Cast(value, FLOAT32), node.type) if value.dtype.is_storage else node)
@@ -74,6 +75,9 @@ def _widened(value: Expr) -> Expr | None:
 
 
 def _saturated(cast: Cast) -> Expr:
+    if isinstance(cast.value, Let):
+        let = cast.value
+        return Let(let.var, let.value, _saturated(Cast(let.body, cast.type)))
     found = _range(cast.value)
     low, high = integer_range(cast.type)
     if low <= found.low and found.high < high + 1 and not found.nan:

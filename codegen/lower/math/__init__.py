@@ -5,6 +5,6 @@ if not __name__.startswith("tilewright."):
         f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
     )
 
-from .expand import ExpandMath
+from .expand import ExpandMath, ExpandQuotients
 
-__all__ = ["ExpandMath"]
+__all__ = ["ExpandMath", "ExpandQuotients"]

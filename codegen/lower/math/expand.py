@@ -8,6 +8,7 @@ from functools import partial
 
 from ....tir.expr import Add, Call, Expr, Mul
 from ....tir.func import PrimFunc
+from ....tir.intrinsics import ROUND_QUOTIENT
 from ....tir.lowered import Fma
 from ....tir.node import Node
 from ....tir.target.target import Target
@@ -68,6 +69,25 @@ class ExpandMath:
 
     def _expand(self, node: Node) -> Node:
         if not isinstance(node, Call) or not node.intrinsic.elementary:
+            return node
+        return expand_call(node, fused=self.target.has_fma)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandQuotients:
+    """Expand each call of round_quotient ahead of other functions, so that what it rounds is seen
+    where the result is clamped.
+
+    Requires, Ensures: as ExpandMath.
+    """
+
+    target: Target
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        return func.with_body(transform(func.body, self._expand))
+
+    def _expand(self, node: Node) -> Node:
+        if not isinstance(node, Call) or node.intrinsic != ROUND_QUOTIENT:
             return node
         return expand_call(node, fused=self.target.has_fma)
 

@@ -23,8 +23,10 @@ FMA_LATENCY = 4  # cycles until an accumulator is there again
 # multiply-add starts per cycle, four fifths where two do
 LOADS_PER_FMA = 0.65
 # that a load costs beside an instruction of products, which takes no broadcast from memory as its
-# unsigned operand; measured on Zen 4 with tiles of 24 to 27 accumulators of bytes
+# unsigned operand, where one of these starts per cycle, and half of it where two do; measured on
+# Zen 4 with tiles of 24 to 27 accumulators of bytes
 LOAD_CYCLES = 0.5
+L2_BYTES = 24  # that the level-2 cache gives a tile of bytes per cycle; measured where two start
 STREAM_BYTES = 32  # that the level-2 cache gives in the time of one multiply-add
 STREAM_SHARE = 0.35  # of the time of a stream from there, and of loads,
 LOAD_SHARE = 0.33  # what arithmetic does not hide beside it; both fitted to an order of few tiles
@@ -83,7 +85,9 @@ def step_cycles(
     arithmetic = rows * vectors / target.fma_per_cycle + narrow.cycles(rows, vectors, target)
     loads = (rows + vectors) / (LOADS_PER_FMA * target.fma_per_cycle)
     if points > 1:
-        return max(arithmetic + LOAD_CYCLES * (rows + vectors), loads, float(FMA_LATENCY))
+        beside = LOAD_CYCLES * (rows + vectors) / target.fma_per_cycle
+        stream = vectors * target.vector_bytes / L2_BYTES if streamed else 0.0
+        return max(arithmetic + beside, loads, float(FMA_LATENCY), stream)
     busiest = max(arithmetic, loads, float(FMA_LATENCY))
     if not streamed:
         return busiest
@@ -153,7 +157,8 @@ def candidates(
     """The tiles that fit the registers, cheapest first by the model; larger ones first among
     equals.
     """
-    found = list(_fitting(outer, inner, -(-columns // target.lanes(dtype)), target))
+    spare = target.vector_registers - (points == 1)
+    found = list(_fitting(outer, inner, -(-columns // target.lanes(dtype)), spare))
     work = (outer, inner, columns, steps, dtype, target, points)
     price = {tile: tile_cycles(tile, *work, narrow=narrow) for tile in found}
     return sorted(found, key=lambda tile: (price[tile], -tile.accumulators, tile.to_json()))
@@ -175,10 +180,10 @@ def least_cycles(
     return tile_cycles(candidates(*work, narrow)[0], *work, narrow=narrow)
 
 
-def _fitting(outer: int, inner: int, vectors: int, target: CpuTarget) -> Iterator[Tile]:
-    spare = target.vector_registers - 1
+def _fitting(outer: int, inner: int, vectors: int, registers: int) -> Iterator[Tile]:
+    """Tiles whose accumulators and vectors of weights are in registers at once."""
     for h, w, v in itertools.product(_sizes(outer, 4), _sizes(inner, 16), _sizes(vectors, 8)):
-        if h * w * v + v <= spare:
+        if h * w * v + v <= registers:
             yield Tile(h, w, v)
 
 

@@ -124,7 +124,7 @@ def nest_product(
     streamed = rows_of(sch, found)
     rows_first = not (order.panels_first or order.around or order.place)
     far = rows_first and _comes_from_far(sch, name, streamed, target)
-    cut = _cut_steps(sch, product, loops, order, streamed if far else None)
+    cut = _cut_steps(sch, product, loops, order, streamed if far else None, target)
     ahead = _steps_ahead(sch, product, order, cut, target)
     if ahead:
         cut = replace(cut, inside=(*cut.inside[:-1], *chunks(sch, cut.inside[-1], ahead)))
@@ -173,7 +173,12 @@ def _order_loops(
 
 
 def _cut_steps(
-    sch: Schedule, product: TiledProduct, loops: TiledLoops, order: _Order, early: Rows | None
+    sch: Schedule,
+    product: TiledProduct,
+    loops: TiledLoops,
+    order: _Order,
+    early: Rows | None,
+    target: CpuTarget,
 ) -> Sum:
     """Decide where the steps of the sum are cut: into parts or blocks, and into chunks, between
     which the next panel is asked for. early: the rows that are as well, if any.
@@ -184,7 +189,8 @@ def _cut_steps(
         every = min(every, spacing(early.bytes, steps, LEAST_STEPS))
         least = 2 * every
     part = product.part and product.part // product.points
-    return cut_sum(sch, product.name, loops.reduced, part, order.row_tiles, every, least)
+    asks = order.panels_first
+    return cut_sum(sch, product.name, loops.reduced, part, order.row_tiles, every, least, asks=asks)
 
 
 def _steps_ahead(
@@ -263,15 +269,30 @@ def _panels_first(
 ) -> bool:
     """Whether the loop over panels stands outside: where all weights together do not stay in the
     level-2 cache; where the data of all rows stay in the first one, so that each panel is read
-    once; and where a call may have few rows, so that threads share out columns then.
+    once; where they stay in the second one, and weights, which are asked for early then, are more
+    than what threads read of each other's rows, and far more than what each panel reads again; and
+    where a call may have few rows, so that threads share out columns then.
     """
     most_rows = max((sch.extent(row) for row in rows), default=1)
     if most_rows < target.threads or sch.extent(panel) < target.threads:
         return sch.extent(panel) >= most_rows
     if may_have_few_rows(found) or streams(found, target):
         return True
-    few = _data_bytes(found) <= target.l1_bytes and sch.extent(panel) >= most_rows
-    return few and not (found.batch or is_grouped(found))
+    if found.batch or is_grouped(found):
+        return False
+    panels, data = sch.extent(panel), found.data.buffer.size * found.data.buffer.type.bytes
+    if _data_bytes(found) <= target.l1_bytes and panels >= most_rows:
+        return True
+    weights = weight_bytes(found)
+    stays = 2 * data <= target.l2_bytes and data * panels < 4 * weights
+    if not stays or weights < rows_of(sch, found).bytes or panels < 2 * target.threads:
+        return False
+    return _unevenness(panels, target) <= _unevenness(most_rows, target)
+
+
+def _unevenness(count: int, target: CpuTarget) -> float:
+    """The iterations of the busiest thread over those that each has in the mean."""
+    return -(-count // target.threads) * target.threads / count
 
 
 def _is_image_kept(found: Contraction, images: int, panels: int, target: CpuTarget) -> bool:
@@ -289,7 +310,7 @@ def _is_image_kept(found: Contraction, images: int, panels: int, target: CpuTarg
     if any(row.dim is not None for row in found.rows):
         return False
     data = found.data.buffer.size * found.data.buffer.type.bytes
-    weights = found.steps * found.vector.extent * found.weight.buffer.type.bytes
+    weights = weight_bytes(found)
     stays = 2 * data // images <= target.l2_bytes < 2 * data
     return stays and data + weights * images < data * panels + weights
 
@@ -318,8 +339,12 @@ def busiest(pieces: int, size: int, target: CpuTarget) -> int:
 
 def streams(found: Contraction, target: CpuTarget) -> bool:
     """Whether all weights together do not stay in the level-2 cache."""
-    weights = found.steps * found.vector.extent * found.weight.buffer.type.bytes
-    return weights > 3 * target.l2_bytes // 4
+    return weight_bytes(found) > 3 * target.l2_bytes // 4
+
+
+def weight_bytes(found: Contraction) -> int:
+    """Bytes of the weights of all columns."""
+    return found.steps * found.vector.extent * found.weight.buffer.type.bytes
 
 
 def has_row_blocks(found: Contraction, target: CpuTarget) -> bool:

@@ -80,21 +80,25 @@ def cut_sum(
     row_tiles: int,
     every: int,
     least: int,
+    *,
+    asks: bool,
 ) -> Sum:
-    """Cut a long sum into parts of `part` steps, or into blocks whose panels the level-2 cache
-    holds. Where several tiles of rows share a panel, cut what is left of a sum along one axis into
-    chunks of `every` steps, if the whole has `least`.
+    """Cut a long sum into parts of `part` steps, or, along one axis, into blocks whose panels the
+    level-2 cache holds. Where several tiles of rows share a panel, cut what is left of it into
+    chunks of `every` steps, if the whole has `least`; a sum over the taps of windows if it `asks`
+    for anything between them.
     """
     *taps, inside = reduced
     parts = None
+    in_chunks = row_tiles > 1 and (asks or not taps)
     if part is not None:
         parts, inside = sch.split(inside, (None, part))
-    elif taps or row_tiles < 2 or sch.extent(inside) < least:
+    elif not in_chunks or sch.extent(inside) < least:
         return Sum(None, None, tuple(reduced))
-    if taps or row_tiles < 2:
+    if not in_chunks:
         return Sum(parts, parts, (*taps, inside))
     block, steps = parts, sch.extent(inside)
-    if parts is None:
+    if parts is None and not taps:
         sizes = [0, *(size for size in BLOCKS if size < steps)]
         default = REDUCTION_BLOCK if steps > REDUCTION_BLOCK else 0
         size = choose(sch, "steps in a block", name, sizes, default)
@@ -102,4 +106,4 @@ def cut_sum(
             block, inside = sch.split(inside, (None, size), tail="partition")
     sizes = [0, *(size for size in SPACINGS if size < sch.extent(inside))]
     every = choose(sch, "steps between prefetches", name, sizes, every)
-    return Sum(parts, block, tuple(chunks(sch, inside, every) if every else (inside,)))
+    return Sum(parts, block, (*taps, *(chunks(sch, inside, every) if every else (inside,))))

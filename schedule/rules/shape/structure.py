@@ -155,6 +155,15 @@ def widened_product(block: Block) -> tuple[Load, Load] | None:
     return (found[0], found[1]) if len(found) == 2 else None
 
 
+def converted_product(block: Block) -> tuple[Load, Load] | None:
+    """The two operands of a block that accumulates products of loads, converted or not."""
+    factors = factors_of(block)
+    if factors is None:
+        return None
+    a, b = (factor.value if isinstance(factor, Cast) else factor for factor in factors)
+    return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
+
+
 def _product_of_floats(block: Block) -> tuple[Load, Load] | None:
     """The operands of a sum of products, each of the type of the sum or of floats of 16 bits."""
     total = target_of(block).type

@@ -15,7 +15,7 @@ from ....tir.visit import free_vars, loads, stores
 from ...nest import readers, target_of, targets_of
 from ...schedule import Schedule
 from .row_groups import row_axis
-from .structure import is_plain_store, is_pointwise, product_of
+from .structure import converted_product, is_plain_store, is_pointwise
 
 UNROLLED_TAPS = 9  # of a window without weights that is written out at most
 MOST_PADDING = 6  # elements of an axis, up to which padding is taken into the windows
@@ -50,7 +50,7 @@ def is_depthwise(block: Block) -> bool:
     """Whether the block sums products of data and weights that both walk memory along its last
     axis, the data in windows that slide along another one.
     """
-    product = product_of(block)
+    product = converted_product(block)
     if product is None or not is_window(block):
         return False
     kept = {it.var for it in block.iters if it.kind is IterKind.SPATIAL}

@@ -10,7 +10,7 @@ from tilewright.graph.ops.activation import Elu, Sigmoid, Softsign
 from tilewright.graph.ops.attention import Attention
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.block_matmul import BlockMatMul
-from tilewright.graph.ops.convolution import Conv, IntegerConv
+from tilewright.graph.ops.convolution import Conv, ExactConv, IntegerConv
 from tilewright.graph.ops.data_size import DataSize, SizeWithin
 from tilewright.graph.ops.elementwise import Elementwise
 from tilewright.graph.ops.finding import Coordinates, CountTrue, FindTrue, RunStarts, TrueWords
@@ -193,6 +193,21 @@ def _moves() -> list[tuple[Operator, tuple[Array, ...]]]:
     ]
 
 
+def _convolutions(image: Array) -> tuple[tuple[Operator, tuple[Array, ...]], ...]:
+    return (
+        (Conv(pads=(1, 1, 1, 1)), (image, numbers(3, 4, 3, 3), numbers(3))),
+        (Conv(groups=2), (image, numbers(6, 2, 3, 3))),
+        (
+            IntegerConv(pads=(1, 1, 1, 1), zero=3),
+            (numbers(1, 4, 5, 6, dtype="uint8"), numbers(3, 4, 3, 3, dtype="int8")),
+        ),
+        (
+            ExactConv(pads=(1, 1, 1, 1), groups=4, zero=3),
+            (numbers(1, 4, 5, 6, dtype="uint8"), np.rint(9 * numbers(4, 1, 3, 3))),
+        ),
+    )
+
+
 def _others() -> tuple[Sample, ...]:
     x, rows, image = numbers(2, 3, 4), numbers(6, 5), numbers(2, 4, 5, 6)
     per_channel = tuple(numbers(4) for _ in range(4))
@@ -211,12 +226,7 @@ def _others() -> tuple[Sample, ...]:
         (SumPool((2, 2), pads=(1, 1, 0, 0)), (image,)),
         (BatchNormalization(), (image, *per_channel)),
         (LRN(3), (image,)),
-        (Conv(pads=(1, 1, 1, 1)), (image, numbers(3, 4, 3, 3), numbers(3))),
-        (Conv(groups=2), (image, numbers(6, 2, 3, 3))),
-        (
-            IntegerConv(pads=(1, 1, 1, 1), zero=3),
-            (numbers(1, 4, 5, 6, dtype="uint8"), numbers(3, 4, 3, 3, dtype="int8")),
-        ),
+        *_convolutions(image),
         (CumSum(1), (x,)),
         (CumProd(1, True), (x,)),
         (Gather(1), (x, np.array([2, 0]))),

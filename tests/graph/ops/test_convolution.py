@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewright.graph.errors import ModelError
-from tilewright.graph.ops.convolution import Conv, IntegerConv
+from tilewright.graph.ops.convolution import Conv, ExactConv, IntegerConv
 from tilewright.graph.types import Array, TensorType
 
 Check = Callable[..., object]
@@ -118,3 +118,26 @@ def test_a_conv_of_bytes_takes_no_others() -> None:
         "ModelError: IntegerConv: expected int8, uint8 or int16, got uint8[1, 2, 4, 4], "
         "int32[3, 2, 1, 1]. [conv-bytes]"
     )
+
+
+def test_exact_sums_take_bytes_and_floats() -> None:
+    types = TensorType("float32", (1, 2, 4, 4)), TensorType("float32", (2, 1, 1, 1))
+    with pytest.raises(ModelError) as caught:
+        ExactConv(groups=2).infer(types)
+    assert str(caught.value) == (
+        "ModelError: ExactConv: expected int8 or uint8, and float32, got float32[1, 2, 4, 4], "
+        "float32[2, 1, 1, 1]. [conv-exact]"
+    )
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_sums_of_bytes_are_exact_in_float32(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    ends = np.iinfo(kind)
+    x = rng.integers(ends.min, ends.max + 1, (2, 3, 9, 8)).astype(kind)
+    w = rng.integers(-255, 256, (3, 1, 5, 5)).astype(np.float32)
+    op = {"strides": (2, 1), "pads": (2, 2, 1, 0), "groups": 3}
+    (found,) = ExactConv(**op, zero=7).reference(x, w)
+    padded = np.pad(x.astype(np.int64), ((0, 0), (0, 0), (2, 1), (2, 0)), constant_values=7)
+    (wanted,) = Conv(strides=(2, 1), groups=3).reference(padded, w.astype(np.int64))
+    np.testing.assert_array_equal(found, wanted)

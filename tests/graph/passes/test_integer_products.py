@@ -11,7 +11,7 @@ import pytest
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Div, Mul
-from tilewright.graph.ops.convolution import Conv, IntegerConv
+from tilewright.graph.ops.convolution import Conv, ExactConv, IntegerConv
 from tilewright.graph.ops.functions import Cast
 from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
 from tilewright.graph.ops.movement import Transpose
@@ -101,6 +101,76 @@ def test_convolutions_pad_with_what_stands_for_nothing(
     op = Conv((2, 1), (1, 0, 2, 1), (1, 2))
     net.add(op, data, w, bias, output="y")
     assert IntegerConv in kinds(apply(IntegerProducts(), net.finish(("y",))))
+
+
+def depthwise(
+    data: str = "uint8",
+    weights: str = "int8",
+    taps: int = 3,
+    bias: int | None = 5_000,
+    known: bool = True,
+) -> Graph:
+    """A convolution of each channel by itself, with a bias of integers, between levels."""
+    net = Quantised(2)
+    x = net.input("x", TensorType("float32", (2, 4, taps + 9, 6)))
+    scale, zero = net.number(0.03), net.number(9, data)
+    if not known:
+        zero = net.add(Cast(data), net.input("z", TensorType("float32", ())))
+    real = net.real(net.levels(x, scale, zero, data), scale, zero)
+    scales = np.linspace(0.01, 0.02, 4, dtype=np.float32)
+    zeros = net.number(0 if weights == "int8" else 120, weights)
+    w = net.bytes_of("w", weights, 4, 1, taps, 2)
+    filters = net.real(w, net.array(scales.reshape(4, 1, 1, 1)), zeros)
+    given = [real, filters]
+    if bias is not None:
+        whole = net.array(np.array([-bias, 0, 1, bias], np.int32))
+        given.append(net.real(whole, net.array(scales * np.float32(0.03))))
+    y = net.add(Conv((2, 1), (1, 0, 2, 1), (1, 2), groups=4), *given)
+    net.levels(y, net.number(0.5), net.number(3, "uint8"), output="y")
+    return net.finish(("y",))
+
+
+@pytest.mark.parametrize("data", ["int8", "uint8"])
+@pytest.mark.parametrize("weights", ["int8", "uint8"])
+@pytest.mark.parametrize("bias", [None, 5_000])
+def test_channels_by_themselves_are_summed_exactly(
+    apply: Apply, data: str, weights: str, bias: int | None
+) -> None:
+    after = apply(IntegerProducts(), depthwise(data, weights, bias=bias))
+    found = kinds(after)
+    assert ExactConv in found
+    assert Conv not in found
+    (padded,) = (node.op.zero for node in after.nodes if isinstance(node.op, ExactConv))
+    assert padded == 9
+
+
+@pytest.mark.parametrize(
+    ("graph", "reason"),
+    [
+        (depthwise(known=False), "a run decides what stands for 0"),
+        (depthwise(weights="uint8", taps=400), "sums are too large for float32"),
+    ],
+)
+def test_channels_whose_sums_may_be_rounded_stay_floats(
+    apply: Apply, graph: Graph, reason: str
+) -> None:
+    assert Conv in kinds(apply(IntegerProducts(), graph)), reason
+
+
+def test_a_bias_that_float32_rounds_is_added_as_a_float(apply: Apply, lines: Lines) -> None:
+    """Its sum with the products might be rounded before the scale."""
+
+    def behind(bias: int) -> list[str]:
+        found = [one.split(" = ")[1].partition("(")[0].partition("[")[0] for one in text(bias)]
+        return found[found.index("ExactConv") :]
+
+    def text(bias: int) -> list[str]:
+        return [
+            one for one in lines(apply(IntegerProducts(), depthwise(bias=bias))) if " = " in one
+        ]
+
+    assert behind(5_000)[1:3] == ["Add", "Mul"]
+    assert behind(2**24)[1:4] == ["Add", "Mul", "Add"]
 
 
 def test_weights_may_be_transposed(apply: Apply) -> None:

@@ -23,7 +23,7 @@ from .models import masked, network
 LAYOUT_AND_HEADS = {
     *("ChannelsLast", "HeadMerging", "AttentionRecognition", "SharedHeads", "ProductTurning"),
     *("ReshapeMotion", "IntegerProducts", "LevelMotion", "WidenedProducts", "SignedProducts"),
-    *("BlockProducts", "LevelQuotients", "TransposedPhases", "MaxPoolSplitting"),
+    *("BlockProducts", "LevelQuotients", "LevelClamps", "TransposedPhases", "MaxPoolSplitting"),
 }
 
 

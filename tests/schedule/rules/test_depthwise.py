@@ -70,6 +70,26 @@ def windows_along(length: int, channels: int) -> PrimFunc:
     return te.func(x, w, y, name="windows_along")
 
 
+def depthwise_of_bytes(h: int, w: int, channels: int) -> PrimFunc:
+    """Bytes, padded with 3, times float32, which has the sums exactly."""
+    x = te.placeholder((h, w, channels), "uint8", name="X")
+    f = te.placeholder((3, 3, channels), "float32", name="W", constant=True)
+    p = te.compute(
+        (h + 2, w + 2, channels),
+        lambda u, v, c: te.select(
+            (u >= 1) & (u <= h) & (v >= 1) & (v <= w), x[u - 1, v - 1, c], te.const(3, "uint8")
+        ),
+        name="P",
+    )
+    r, s = te.reduce_axis(3, name="r"), te.reduce_axis(3, name="s")
+    y = te.compute(
+        (h, w, channels),
+        lambda u, v, c: te.sum(te.cast(p[u + r, v + s, c], "float32") * f[r, s, c], axis=(r, s)),
+        name="Y",
+    )
+    return te.func(x, f, y, name="depthwise_of_bytes")
+
+
 DEPTHWISE: dict[str, Callable[[], PrimFunc]] = {
     "plain": lambda: depthwise(5, 6, 20),
     "strided": lambda: depthwise(5, 6, 3, stride=2),
@@ -80,6 +100,7 @@ DEPTHWISE: dict[str, Callable[[], PrimFunc]] = {
     "of one pixel": lambda: depthwise(1, 1, 5, pad=1),
     "with a wide border": lambda: depthwise(3, 3, 5, pad=4),
     "along one axis": lambda: windows_along(11, 20),
+    "of bytes": lambda: depthwise_of_bytes(5, 6, 20),
 }
 
 
@@ -116,6 +137,12 @@ def test_depthwise_sums_have_the_same_bits_on_any_number_of_threads(name: str) -
     comparison = reference(func, arrays).compare({func.outputs[0].name: results[0]})
     assert comparison, str(comparison)
     assert all(result.tobytes() == results[0].tobytes() for result in results)
+
+
+def test_padding_of_bytes_is_no_copy_either() -> None:
+    sch = default_schedule(depthwise_of_bytes(20, 20, 32), Target.parse("c:avx512"))
+    assert sch.blocks() == ("Y", "Y_reg_out")
+    assert "vectorized(16)" in str(sch.func)
 
 
 def test_padding_of_a_depthwise_sum_is_no_copy_and_no_choice() -> None:

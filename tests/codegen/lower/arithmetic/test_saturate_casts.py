@@ -58,8 +58,14 @@ def test_an_integer_between_floats_is_not_made_narrow() -> None:
     assert "min_any(max_any(x, 0.0), 255.0)" in lowered(text, "uint8")
     text = 'cast(cast(A[i], "int32"), "float32")'
     assert lowered(text, "int8").count('"int32"') == 1
-    text = 'cast(cast(A[i], "int8"), "int32")'
-    assert lowered(text, "int32").endswith(', "int8")), "int32"), "int32")')
+    text = 'cast(cast(A[i], "uint8"), "int16")'
+    assert lowered(text, "int16") == (
+        'cast(cast(let(x, A[i], cast(min_any(max_any(x, 0.0), 255.0), "int32")), "int16"), "int16")'
+    )
+    text = 'cast(cast(A[i], "int16"), "uint8")'
+    assert ', "int16"))' in lowered(text, "uint8")
+    text = 'cast(cast(A[i], "int8"), "int64")'
+    assert lowered(text, "int64").endswith(', "int8")), "int64"), "int64")')
 
 
 def test_an_end_that_the_float_type_does_not_hold_is_chosen() -> None:
@@ -88,6 +94,12 @@ def test_what_is_rounded_is_clamped_before() -> None:
         'let(x, A[i], cast(round(min_any(max_any(x, 0.0), 255.0)), "uint8"))'
     )
     assert lowered("round(A[i])", "int32").startswith("let(x, round(A[i]), select(")
+
+
+def test_what_a_name_stands_for_is_clamped_where_it_is_rounded() -> None:
+    assert lowered("let(y, A[i], round(y * 2.0))", "uint8") == (
+        'let(y, A[i], let(x, y * 2.0, cast(round(min_any(max_any(x, 0.0), 255.0)), "uint8")))'
+    )
     assert lowered("floor(A[i])", "uint8").startswith("let(x, floor(A[i]), cast(min_any(")
 
 

@@ -43,3 +43,22 @@ def test_rows_that_a_call_decides_have_the_tile_of_the_usual_ones(
     c = te.compute((m, 384), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
     sch = default_schedule(te.func(a, b, c, name="rows"), TARGET)
     assert answer(sch, "tile of C") == tile
+
+
+@pytest.mark.parametrize(("columns", "tile"), [(512, (1, 7, 4)), (64, (1, 7, 4)), (32, (2, 7, 2))])
+def test_tiles_of_bytes_read_weights_once_for_a_whole_row(
+    columns: int, tile: tuple[int, ...]
+) -> None:
+    """6 vectors by 4 and 3 rows would read each weight from the second cache for 3.5 of 7."""
+    x = te.placeholder((16, 9, 128), "uint8", name="X")
+    w = te.placeholder((3, 3, 128, columns), "int8", name="W", constant=True)
+    r, s, c = (te.reduce_axis(n, name=name) for n, name in ((3, "r"), (3, "s"), (128, "c")))
+    y = te.compute(
+        (14, 7, columns),
+        lambda h, v, o: te.sum(
+            te.cast(x[h + r, v + s, c], "int32") * te.cast(w[r, s, c, o], "int32"), axis=(r, s, c)
+        ),
+        name="Y",
+    )
+    target = Target.parse("c:avx512+vnni")
+    assert answer(default_schedule(te.func(x, w, y, name="bytes"), target), "tile of Y") == tile

@@ -39,3 +39,22 @@ def test_an_image_stays_in_the_cache_while_panels_pass(
 ) -> None:
     func = conv(28, 28, 1, 160, stride=2, batch=batch)
     assert loops_outside(func, replace(BASE, l2_bytes=cache)) == expected
+
+
+@pytest.mark.parametrize(
+    ("cache", "outputs", "first"),
+    [
+        (3 * IMAGE, 640, "o_0"),  # all weights do not stay anyway
+        (64 * IMAGE, 640, "o_0"),
+        (64 * IMAGE, 160, "h_0"),  # fewer weights than threads read of each other's rows
+        (IMAGE, 160, "o_0"),
+    ],
+)
+def test_many_weights_pass_once_where_the_image_stays(cache: int, outputs: int, first: str) -> None:
+    """They are asked for a panel early, between the taps of windows as well."""
+    target = replace(BASE, l2_bytes=cache, threads=2)
+    sch = default_schedule(conv(28, 28, 8, outputs), target)
+    nest = str(sch.func).partition('block("W_packed"')[2]
+    loops = [loop for loop in re.findall(r"for (\w+) in ", nest) if loop in ("o_0", "h_0")]
+    assert loops[0] == first
+    assert ("prefetch(W_packed" in nest) == (first == "o_0")
