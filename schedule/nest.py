@@ -20,6 +20,7 @@ from ..tir.visit import (
     enclosing_path,
     free_vars,
     loads,
+    loops_below,
     replace_stmt,
     statements,
     stores,
@@ -46,7 +47,7 @@ class Rewrite:
 
 def loop_of(func: PrimFunc, var: Var) -> For:
     """The loop that binds `var`; a schedule's references have been resolved, so it exists."""
-    return next(node for node in statements(func.body) if isinstance(node, For) and node.var is var)
+    return next(loop for loop in loops_below(func.body) if loop.var is var)
 
 
 def loops_around(func: PrimFunc, target: Stmt) -> tuple[For, ...]:
@@ -80,11 +81,6 @@ def dim_of_loop(stmt: Stmt, var: Var) -> Dim | None:
     ]
     found = {dim for dim, _ in counted if dim is not None}
     return found.pop() if len(found) == 1 and all(alone for _, alone in counted) else None
-
-
-def loops_below(stmt: Stmt) -> tuple[For, ...]:
-    """Every loop in a statement, in the order of the text."""
-    return tuple(node for node in statements(stmt) if isinstance(node, For))
 
 
 def replace_loop(func: PrimFunc, loop: For, new: Stmt) -> PrimFunc:

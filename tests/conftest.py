@@ -48,11 +48,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Two workers where pytest-xdist is installed and the command line says nothing else."""
+    """Three workers where pytest-xdist is installed and the command line says nothing else: on two
+    cores, one of them waits for a compiler or a process. None has threads in NumPy.
+    """
     unsaid = getattr(config.option, "numprocesses", 0) is None and not config.option.usepdb
     if unsaid and not hasattr(config, "workerinput"):  # a worker has no workers of its own
-        config.option.numprocesses = 2
+        config.option.numprocesses = 3
         config.option.dist = "worksteal"
+    if getattr(config.option, "numprocesses", 0):  # workers read it when they load NumPy
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(200_000, 50, 50)  # nodes, which most objects are, form no cycles
     _keep_bytecode()
     _share_cache()

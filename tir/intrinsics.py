@@ -17,6 +17,7 @@ from .dtype import INT32, DType
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 Double = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+_PIECE = 1 << 13  # elements that are computed at a time: what is between them stays in a cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,23 @@ def _erf(x: Array) -> Array:
 
 def _gelu(x: Array) -> Array:
     """x * erfc(-x / sqrt 2) / 2 in float64, and what erfc of the exact argument is more."""
-    wide: Double = np.asarray(x, dtype=np.float64)
+    flat: Double = np.asarray(x, dtype=np.float64).reshape(-1)
+    result = np.empty_like(flat)
+    for start in range(0, flat.size, _PIECE):
+        piece = slice(start, start + _PIECE)
+        result[piece] = _gelu_of(flat[piece])
+    return result.reshape(np.shape(x)).astype(np.asarray(x).dtype, copy=False)
+
+
+def _gelu_of(x: Double) -> Double:
     # elsewhere the value is 0, or the rounding of the argument matters little
-    near: Double = np.clip(wide, -40.0, 0.0)
+    near: Double = np.clip(x, -40.0, 0.0)
     x_square, x_lost = _square(near)
     y_square, y_lost = _square(near * math.sqrt(0.5))
     off = (y_square - x_square / 2) + (y_lost - x_lost / 2)
     with np.errstate(invalid="ignore"):
-        result: Array = wide * 0.5 * _map(math.erfc, wide * -math.sqrt(0.5)) * np.exp(off)
-    return result.astype(np.asarray(x).dtype)
+        result: Double = x * 0.5 * _map(math.erfc, x * -math.sqrt(0.5)) * np.exp(off)
+    return result
 
 
 def _square(x: Double) -> tuple[Double, Double]:

@@ -115,6 +115,7 @@ class Stmt(Node):
         "_buffers",
         "_ids",
         "_loads",
+        "_loops",
         "_statements",
         "_stores",
     )
@@ -124,6 +125,7 @@ class Stmt(Node):
     _buffers: frozenset[Buffer]
     _ids: frozenset[int]
     _loads: tuple[Load, ...]
+    _loops: tuple[For, ...]
     _statements: tuple[Stmt, ...]
     _stores: tuple[Store, ...]
 
@@ -301,6 +303,12 @@ class Alloc(Stmt):
 
     buffer: Buffer
     body: Stmt
+
+    def map_children(self, visit: Callable[[Node], Node]) -> Self:
+        """As a node's, with few levels of the stack: hundreds stand one within the other."""
+        buffer, body = visit(self.buffer), visit(self.body)
+        same = buffer is self.buffer and body is self.body
+        return self if same else type(self)(cast(Buffer, buffer), cast(Stmt, body))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

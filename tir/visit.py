@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from types import UnionType
@@ -233,9 +233,26 @@ def loads(node: Node) -> tuple[Load, ...]:
     try:
         return node._loads
     except AttributeError:
-        found = tuple(found_in(node, Load))
+        found = tuple(_gathered(node, Load, loads))
         object.__setattr__(node, "_loads", found)
         return found
+
+
+def _gathered(
+    stmt: Stmt, kinds: type[NodeT] | UnionType, below: Callable[[Node], Iterable[NodeT]]
+) -> list[NodeT]:
+    """What is found in a statement that is of no such kind, or holds no statement: of those in it
+    what `below` has kept.
+    """
+    if not statements_below(stmt):
+        return cast("list[NodeT]", found_in(stmt, kinds))
+    found: list[NodeT] = []
+    for child in stmt.children():
+        if isinstance(child, Stmt):
+            found += below(child)
+        elif not isinstance(child, Leaf):
+            found += cast("list[NodeT]", found_in(child, kinds))
+    return found
 
 
 def stores(node: Node) -> tuple[Store, ...]:
@@ -315,6 +332,9 @@ def enclosing_path(root: Node, target: Node) -> tuple[Node, ...]:
     node = root
     while node is not target:
         path.append(node)
+        if isinstance(node, Alloc):
+            node = node.body
+            continue
         below = node.children()
         if isinstance(node, Stmt):
             below = statements_below(node)
@@ -347,7 +367,8 @@ def accesses(node: Node) -> tuple[Load | Store | Prefetch, ...]:
     try:
         return node._accesses
     except AttributeError:
-        found = cast("tuple[Load | Store | Prefetch, ...]", tuple(found_in(node, _ACCESSES)))
+        gathered = _gathered(node, _ACCESSES, accesses)
+        found = cast("tuple[Load | Store | Prefetch, ...]", tuple(gathered))
         object.__setattr__(node, "_accesses", found)
         return found
 
@@ -362,4 +383,19 @@ def blocks(node: Node) -> tuple[Block, ...]:
     except AttributeError:
         found = tuple(n for n in statements(node) if isinstance(n, Block))
         object.__setattr__(node, "_blocks", found)
+        return found
+
+
+def loops_below(node: Node) -> tuple[For, ...]:
+    """Every loop in the tree, itself included, in the order of the text; kept where that is a
+    statement.
+    """
+    if not isinstance(node, Stmt):
+        return tuple(n for n in statements(node) if isinstance(n, For))
+    node = _below_allocations(node)
+    try:
+        return node._loops
+    except AttributeError:
+        found = tuple(n for n in statements(node) if isinstance(n, For))
+        object.__setattr__(node, "_loops", found)
         return found

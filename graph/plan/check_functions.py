@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ...driver.check.data import Draw, random_array
 from ...tir.analysis.specialise import specialise
 from ...tir.dtype import FLOAT64, dtype
 from ...tir.expr import Const
@@ -77,9 +78,10 @@ class FunctionChecker:
         )
 
     def _verdict(self, part: KernelChoice) -> str:
+        limits = check_limits()
         try:
-            check_within(effort(self._nodes(part), self._graph.types), check_limits())
-            check_within(_effort_of(self._function(part)), check_limits())
+            check_within(effort(self._nodes(part), self._graph.types), limits)
+            check_within(_effort_of(self._function(part)), limits)
         except TooLarge:
             return UNCHECKED
         rng = np.random.default_rng(self._seed)
@@ -193,9 +195,7 @@ def _draw(rng: np.random.Generator, type_: TensorType, positive: bool) -> Array:
     """Random elements of a type, as that type holds them."""
     kind, shape = dtype(type_.dtype), closed_shape(type_.shape)
     if kind.is_float:
-        numbers = rng.standard_normal(shape, np.float64 if kind.bits == 64 else np.float32)
-        drawn: Array = (np.abs(numbers) if positive else numbers).astype(kind.numpy, copy=False)
-        return drawn
+        return random_array(rng, kind, shape, Draw.POSITIVE if positive else Draw.NORMAL)
     low, high = integer_range(kind)
     least = max(low, 0 if positive else -_SMALL)
     array = rng.integers(least, min(high, _SMALL), shape, endpoint=True)

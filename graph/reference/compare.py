@@ -5,7 +5,9 @@ nodes that are not in both graphs, its region, feeds random numbers to the value
 evaluates both sides in float64 and compares every value that both sides compute. A rewrite may rest
 on more than it touches (two equal nodes were merged; an input is never negative), so where the
 sides differ the region takes in the nodes before it and the comparison is repeated, until the sides
-agree or the region begins at the model's inputs.
+agree or the region begins at the model's inputs. Nodes that take little beside the region come
+first, all the way: a mask is often all that matters, and the layer before it is not computed. Sides
+that differed in a value and then agree on nothing but zeros in it have shown nothing yet.
 
 In float64 nothing of a rewrite rounds but the constants that it makes, each once, to its own type.
 A rewrite that makes none may take those that it drops for what they were rounded from: Gelu divides
@@ -24,7 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...tir.dtype import dtype
+from ...driver.check.data import random_array
+from ...tir.dtype import FLOAT64, dtype
 from ...tir.reference.roundings import precision
 from ...tir.sizes import closed_shape
 from ..ir.ir import Graph, GraphNode, make_graph
@@ -37,13 +40,14 @@ from ..types import (
     bits_of,
     numpy_type,
 )
-from .effort import check_limits, check_within, effort
+from .effort import CHECK_STEPS, check_within, effort
 from .reference import StepBudget, computed
 
 ROUNDINGS = 8  # halves of a last place: a constant that is folded step by step has some
 ALLOWED_FLOAT64 = 1e-11  # of the largest element: sums in another order
 _MOST_RUNS = 1 << 14  # of regions
 _PIECE = 1 << 20  # elements that are compared at a time
+_LITTLE = 64  # of so many parts of what a region takes one is little
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +83,31 @@ def compare(
         if before.types.get(name, after.types[name]) != after.types[name]
     ]:
         return GraphDifference(len(retyped), float("inf"), 0.0, retyped[0])
-    region = _differing(before, after)
+    region, doubted = _differing(before, after), ""
     while True:
         if limits is not None:
             check_within(_effort(before, after, region), limits)
-        result = _compared(before, after, region, seed)
-        wider = _widened(before, after, region)
-        if result.equal or len(wider) == len(region):
+        result, zeros = _compared(before, after, region, seed)
+        if result.equal and doubted not in zeros:
             return result
-        region = wider
+        wider = _widened(before, after, region)
+        if len(wider) == len(region):
+            return result
+        region, doubted = wider, doubted if result.equal else result.worst
 
 
 def _effort(before: Graph, after: Graph, region: Region) -> ReferenceWork:
     """What evaluating a region takes on both sides, value by value in turns."""
     sides = [effort(_inside(graph, region), graph.types) for graph in (before, after)]
     return ReferenceWork(max(side.held for side in sides), sum(side.steps for side in sides))
+
+
+class _Error(NamedTuple):
+    """How far a value is off, and whether it holds nothing but zeros before the rewrite."""
+
+    name: str
+    error: float
+    is_zero: bool
 
 
 class _Side(NamedTuple):
@@ -103,12 +117,16 @@ class _Side(NamedTuple):
     nodes: list[GraphNode]
 
 
-def _compared(before: Graph, after: Graph, region: Region, seed: int) -> GraphDifference:
+def _compared(
+    before: Graph, after: Graph, region: Region, seed: int
+) -> tuple[GraphDifference, frozenset[str]]:
+    """How far the sides of a region differ; the values that hold nothing but zeros."""
     old, new = (_Side(graph, _inside(graph, region)) for graph in (before, after))
     names = [value for node in old.nodes for value in node.outputs if value in after.types]
     feeds = _feeds(before, after, region, seed)
     with np.errstate(all="ignore"):
-        errors = dict(_errors(old, new, feeds, names))
+        found = list(_errors(old, new, feeds, names))
+        errors = {one.name: one.error for one in found}
         worst = max(errors, key=lambda name: errors[name], default="")
         error, made = errors.get(worst, 0.0), _made(before, new, names)
         halves = (half_last_place(array.dtype) for array in made.values())
@@ -116,7 +134,8 @@ def _compared(before: Graph, after: Graph, region: Region, seed: int) -> GraphDi
         if allowed < error < np.inf:
             side, rounded = (new, made) if made else (old, _dropped(old, new))
             allowed += ROUNDINGS * _rounding(side, rounded, feeds, names, seed)
-    return GraphDifference(len(names), error, allowed, worst)
+    zeros = frozenset(one.name for one in found if one.is_zero)
+    return GraphDifference(len(names), error, allowed, worst), zeros
 
 
 def _made(before: Graph, new: _Side, names: list[str]) -> dict[str, Array]:
@@ -174,7 +193,7 @@ def _rounding(
     for up in (True, False):
         off = {name: _off(array, up, seed) for name, array in rounded.items()}
         errors = _errors(side, loose, {**feeds, **off}, names)
-        most = max([most, *(error for _, error in errors if error < np.inf)])
+        most = max([most, *(one.error for one in errors if one.error < np.inf)])
     return most
 
 
@@ -224,12 +243,27 @@ def _differing(before: Graph, after: Graph) -> Region:
 
 
 def _widened(before: Graph, after: Graph, region: Region) -> Region:
-    """The region with the nodes that compute what it reads."""
+    """The region with the nodes that compute what it reads: those that take little, and what they
+    read in turn; where none does, all of one step.
+    """
+    little = _effort(before, after, region).steps // _LITTLE
+    grown = region
+    while cheap := _before(before, after, grown, little) - grown:
+        grown |= cheap
+    return grown if len(grown) > len(region) else region | _before(before, after, region, None)
+
+
+def _before(before: Graph, after: Graph, region: Region, steps: int | None) -> Region:
+    """The nodes that compute what the region reads. steps: the most that one may take; None: any
+    number.
+    """
+    found = set()
     for graph in (before, after):
         producers = graph.producers
-        read = _boundary(graph, region)
-        region |= {_signature(graph, producers[value]) for value in read if value in producers}
-    return region
+        for node in {producers[v] for v in _boundary(graph, region) if v in producers}:
+            if steps is None or effort((node,), graph.types).steps <= steps:
+                found.add(_signature(graph, node))
+    return frozenset(found)
 
 
 def _inside(graph: Graph, region: Region) -> list[GraphNode]:
@@ -255,15 +289,13 @@ def _feeds(before: Graph, after: Graph, region: Region, seed: int) -> dict[str, 
 def _random(type_: TensorType, generator: np.random.Generator) -> Array:
     shape = closed_shape(type_.shape)
     if type_.is_float:
-        return generator.standard_normal(shape)
+        return random_array(generator, FLOAT64, shape)
     high = 2 if type_.dtype == "bool" else 100
     return generator.integers(0, high, shape).astype(numpy_type(type_.dtype))
 
 
-def _errors(
-    old: _Side, new: _Side, feeds: dict[str, Array], names: list[str]
-) -> Iterator[tuple[str, float]]:
-    """Each name with its error. Both sides are computed side by side, so that what was compared is
+def _errors(old: _Side, new: _Side, feeds: dict[str, Array], names: list[str]) -> Iterator[_Error]:
+    """The error of each name. Both sides are computed side by side, so that what was compared is
     dropped while the rest is still to come.
     """
     constants = new.graph.constants
@@ -274,7 +306,7 @@ def _errors(
         while name not in ahead and name not in folded:
             ahead.update((next(others),))
         got = array_of(folded[name]) if name in folded else ahead.pop(name)
-        yield name, relative_error(expected, got)
+        yield _Error(name, relative_error(expected, got), not expected.any())
         del expected, got
 
 
@@ -289,7 +321,7 @@ def _values(side: _Side, feeds: dict[str, Array], names: list[str]) -> Iterator[
     part = make_graph(graph.name, inputs, names, side.nodes, graph.constants)
     given = {name: feeds[name] for name in inputs}
     # random data may tell a loop to run for ever
-    budget = StepBudget(check_limits().steps, _MOST_RUNS)
+    budget = StepBudget(CHECK_STEPS, _MOST_RUNS)
     return computed(part, given, names, dtype="float64", budget=budget)
 
 

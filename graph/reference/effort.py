@@ -13,7 +13,7 @@ from ..ops.base import ReferenceWork
 from ..types import TensorType
 
 _BYTES = 8  # of an element, at most: references compute in float64
-_STEPS = 1 << 33  # some ten seconds
+CHECK_STEPS = 1 << 33  # some ten seconds
 _CHECK_BYTES = 1 << 32
 
 
@@ -38,7 +38,7 @@ def effort(nodes: Iterable[GraphNode], types: Mapping[str, TensorType]) -> Refer
 
 def check_limits() -> ReferenceWork:
     """What comparing two graphs may take on this machine."""
-    return ReferenceWork(min(_CHECK_BYTES, process_memory() // 4) // _BYTES, _STEPS)
+    return ReferenceWork(min(_CHECK_BYTES, process_memory() // 4) // _BYTES, CHECK_STEPS)
 
 
 def check_within(work: ReferenceWork, limits: ReferenceWork) -> None:

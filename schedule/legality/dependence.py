@@ -22,7 +22,7 @@ from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.initialise import spatial_loops
 from ...tir.stmt import Block, For, Role, Seq, Store
-from ...tir.visit import blocks, enclosing_path, substitute, walk
+from ...tir.visit import blocks, enclosing_path, loops_below, substitute, walk
 from ..canonical import origin_of
 from ..errors import Kind, refuse
 from ..nest import (
@@ -30,7 +30,6 @@ from ..nest import (
     buffers_read,
     is_reduction,
     loops_around,
-    loops_below,
     ranges_of,
     read_indices,
     targets_of,
@@ -184,10 +183,14 @@ def check_parts_together(func: PrimFunc, after: PrimFunc, loop: For) -> None:
     """No iteration of `loop` of `after`, made of two loops of `func`, reads what another one writes
     of a tensor all of whose parts the loop now holds: the storage would be an iteration's own.
     """
+    inside = set(map(id, blocks(loop.body)))
+    made_by: dict[Buffer, list[Block]] = {}
+    for block in after.blocks:
+        for buffer in dict.fromkeys(targets_of(block)) if block.role is not Role.INIT else ():
+            made_by.setdefault(buffer, []).append(block)
     for tensor in func.allocations:
-        makers = [b for b in writers(after, tensor) if b.role is not Role.INIT]
-        inside = blocks(loop.body)
-        below = all(any(b is x for x in inside) for b in makers)
+        makers = made_by.get(tensor, [])
+        below = all(id(b) in inside for b in makers)
         again = all(b.recomputed for b in makers)  # so an iteration writes what it reads
         if not below or again or len({b.name for b in makers}) < 2:
             continue

@@ -11,9 +11,9 @@ from ...tir.errors import known_names
 from ...tir.func import PrimFunc
 from ...tir.stmt import AXES, BLOCK_AXES, THREAD_AXES, For, ForKind, Stmt
 from ...tir.target.target import Target
-from ...tir.visit import blocks, statements
+from ...tir.visit import blocks, loops_below, statements
 from ..errors import Kind, refuse
-from ..nest import loops_around, loops_below
+from ..nest import loops_around
 
 
 def check_axis(func: PrimFunc, loop: For, axis: str) -> None:

@@ -13,9 +13,9 @@ from ...tir.buffer import Buffer
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, Role
-from ...tir.visit import blocks, enclosing_path, free_vars
+from ...tir.visit import blocks, enclosing_path, free_vars, loops_below
 from ..errors import Kind, ScheduleError, refuse
-from ..nest import bound, loops_around, loops_below, target_of, targets_of, write_indices, writes
+from ..nest import bound, loops_around, target_of, targets_of, write_indices, writes
 from .conflict import SEEN, conflict_notes, witness, written_twice
 from .dependence import writes_apart
 from .recurrence import check_carries_nothing

@@ -21,9 +21,9 @@ from ...tir.instructions.warp_products import WarpProduct
 from ...tir.stmt import UNITS, Block, For, ForKind, Store, Tail
 from ...tir.target.target import Target
 from ...tir.text.printer import print_expr
-from ...tir.visit import blocks, free_vars, statements
+from ...tir.visit import blocks, free_vars, loops_below, statements
 from ..errors import Kind, refuse
-from ..nest import bound, loops_around, loops_below, ranges_of
+from ..nest import bound, loops_around, ranges_of
 
 Shape = tuple[tuple[tuple[Var, int, ForKind], ...], tuple[str, ...]]
 
@@ -183,7 +183,7 @@ def check_kept(before: PrimFunc, after: PrimFunc, primitive: str) -> None:
 
 
 def _units(func: PrimFunc) -> list[For]:
-    return [s for s in statements(func.body) if isinstance(s, For) and s.kind in UNITS]
+    return [loop for loop in loops_below(func.body) if loop.kind in UNITS]
 
 
 def _shape(loop: For) -> Shape:

@@ -14,8 +14,7 @@ from ...tir.buffer import Buffer
 from ...tir.errors import known_names
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
-from ...tir.stmt import For
-from ...tir.visit import statements
+from ...tir.visit import loops_below
 from ..errors import Kind, ScheduleError, refuse
 from ..nest import Rewrite, loops_around, targets_of
 
@@ -53,7 +52,8 @@ class References:
 
     def after(self, step: int, primitive: str, rewrite: Rewrite) -> References:
         """The references after a step: what it made is added, what it consumed is marked."""
-        live = {node.var for node in statements(rewrite.func.body) if isinstance(node, For)}
+        found = loops_below(rewrite.func.body)
+        live = {loop.var for loop in found}
         names = {block.name for block in rewrite.func.blocks}
         consumed = dict(self.consumed)
         forward = rewrite.forward or {}
@@ -66,11 +66,7 @@ class References:
         loops = {key: var for key, var in self.loops.items() if var in live}
         loops |= {f"s{step}.l{n}": var for n, var in enumerate(rewrite.loops)}
         known = set(loops.values())
-        fresh = [
-            node.var
-            for node in statements(rewrite.func.body)
-            if isinstance(node, For) and node.var not in known
-        ]
+        fresh = [loop.var for loop in found if loop.var not in known]
         loops |= {f"s{step}.m{n}": var for n, var in enumerate(fresh)}
         renamed = rewrite.renamed or {}
         kept = {key: renamed.get(name, name) for key, name in self.blocks.items()}

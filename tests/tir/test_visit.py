@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from tilewright.tir.buffer import Buffer, Load
@@ -34,6 +35,7 @@ from tilewright.tir.visit import (
     free_vars,
     fresh_copy,
     loads,
+    loops_below,
     mentions_none,
     of_block,
     replace_buffers,
@@ -71,6 +73,7 @@ def test_what_is_looked_for_comes_in_the_order_of_the_text() -> None:
     assert [load.buffer for load in loads(NEST)] == [A, T]
     assert blocks(NEST) == (BLOCK,)
     assert [access.buffer for access in accesses(NEST)] == [T, A, B, T, A]
+    assert [loop.var for loop in loops_below(NEST)] == [X, J]
 
 
 def test_transform_returns_the_same_object_where_nothing_changed() -> None:
@@ -216,9 +219,35 @@ def test_what_stands_below_allocations_is_found_as_walk_finds_it() -> None:
         assert list(statements(body)) == [n for n in walk(body) if isinstance(n, Stmt)]
         assert list(stores(body)) == writes
         assert list(accesses(body)) == writes
+        assert list(loops_below(body)) == [n for n in walk(body) if isinstance(n, For)]
+        assert list(loads(body)) == []
     assert not hasattr(body, "_statements")
     inner = body.children()[1]
     assert [n for n in statements(body) if n is not body] == list(statements(inner))
+
+
+def test_hundreds_of_allocations_stand_one_within_the_other() -> None:
+    """As a function of 100 sums has them once its rule has made partial sums in registers."""
+    buffers = [Buffer(f"b{n}", FLOAT32, (8,)) for n in range(400)]
+    body: Stmt = Store(buffers[7], (index(0),), const(1.0, FLOAT32))
+    for buffer in buffers:
+        body = Alloc(buffer, body)
+    assert transform(body, lambda node: node) is body
+    seen: list[Node] = []
+    assert transform(body, lambda node: seen.append(node) or node) is body
+    assert [n for n in seen if isinstance(n, Alloc)][-1] is body
+    other = replace(buffers[7], name="other")
+    changed = replace_buffers(body, {buffers[7]: other})
+    assert [store.buffer for store in stores(changed)] == [other]
+    assert sum(n.buffer is other for n in statements(changed) if isinstance(n, Alloc)) == 1
+    first = next(n for n in statements(body) if isinstance(n, Alloc) and n.buffer is buffers[7])
+    dropped = transform(body, lambda node: node.body if node is first else node)
+    assert len([n for n in statements(dropped) if isinstance(n, Alloc)]) == 399
+
+    def visit(node: Node) -> Node:
+        return node if isinstance(node, Buffer) else node.map_children(visit)
+
+    assert visit(body) is body
 
 
 def test_the_path_to_a_statement_leads_through_allocations() -> None:

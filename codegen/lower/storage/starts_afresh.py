@@ -57,7 +57,8 @@ def _parts_suffice(loop: For, buffer: Buffer, parts: Sequence[Block]) -> bool:
     iteration are those of all readers, too. Parts are joined along one axis.
     """
     moving = {n.var: (0, n.extent - 1) for n in statements(loop.body) if isinstance(n, For)}
-    readers = [b for b in blocks(loop.body) if b not in parts and _touched(b, buffer, loads)]
+    reading = (b for b in blocks(loop.body) if any(x.buffer is buffer for x in loads(b.body)))
+    readers = [b for b in reading if b not in parts]
     read = [at for reader in readers for at in _touched(reader, buffer, loads)]
     if not read:
         return True

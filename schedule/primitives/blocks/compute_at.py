@@ -8,7 +8,7 @@ from ....tir.analysis.regions import Span, disjoint, region
 from ....tir.expr import Expr, Var
 from ....tir.func import PrimFunc
 from ....tir.stmt import SHARED_OUT, Block, For
-from ....tir.visit import blocks
+from ....tir.visit import blocks, loops_below
 from ...drawing import Arguments, ScheduleView, choose_loop, choose_pair
 from ...errors import Kind, refuse
 from ...legality import completeness, recurrence
@@ -23,7 +23,6 @@ from ...nest import (
     is_reduction,
     loop_of,
     loops_around,
-    loops_below,
     ranges_of,
     read_indices,
     readers,

@@ -8,14 +8,14 @@ from ....tir.expr import TRUE, Var
 from ....tir.func import PrimFunc
 from ....tir.initialise import init_nest
 from ....tir.stmt import Block, For, seq
-from ....tir.visit import blocks, replace_stmt
+from ....tir.visit import blocks, loops_below, replace_stmt
 from ...drawing import draw_reduction
 from ...errors import Kind, refuse
 from ...legality.blocks import check_holds, check_predicate
 from ...legality.conflict import witness, written_twice
 from ...legality.loops import reduction_loops
 from ...legality.tensors import allocated_in
-from ...nest import Rewrite, is_reduction, loop_of, loops_around, loops_below, target_of, targets_of
+from ...nest import Rewrite, is_reduction, loop_of, loops_around, target_of, targets_of
 from ..parameters import BLOCK, LOOP
 from ..primitive import Primitive, one_block
 

@@ -8,12 +8,12 @@ from random import Random
 from ....tir.expr import Var
 from ....tir.func import PrimFunc
 from ....tir.stmt import Alloc, For, ForKind
-from ....tir.visit import enclosing_path
+from ....tir.visit import enclosing_path, loops_below
 from ...drawing import Arguments, ScheduleView, choose_nest, draw_loop
 from ...errors import Kind, refuse
 from ...legality import dependence
 from ...legality.loops import check_independent, check_not_mirrored, check_serial
-from ...nest import Rewrite, allocate_below, loop_of, loops_around, loops_below, replace_loop
+from ...nest import Rewrite, allocate_below, loop_of, loops_around, replace_loop
 from ..parameters import LOOP
 from ..primitive import Primitive, nothing
 

@@ -17,7 +17,7 @@ from ....tir.expr import Expr, Var, index
 from ....tir.func import PrimFunc
 from ....tir.stmt import For, Prefetch, seq
 from ....tir.te.elements import minimum
-from ....tir.visit import accesses, blocks, substitute
+from ....tir.visit import accesses, blocks, loops_below, substitute
 from ...drawing import Arguments, ScheduleView, choose_nest, choose_tensor
 from ...errors import Kind, ScheduleError, refuse
 from ...legality.loops import check_not_vectorized
@@ -27,7 +27,6 @@ from ...nest import (
     bound,
     loop_of,
     loops_around,
-    loops_below,
     open_loops,
     ranges_of,
     replace_loop,

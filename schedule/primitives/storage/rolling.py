@@ -12,7 +12,14 @@ from ....tir.conditions import conjuncts
 from ....tir.expr import Expr, Var, index
 from ....tir.func import PrimFunc
 from ....tir.stmt import Block, For, ForKind, Stmt, seq
-from ....tir.visit import enclosing_path, free_vars, fresh_copy, replace_stmt, substitute
+from ....tir.visit import (
+    enclosing_path,
+    free_vars,
+    fresh_copy,
+    loops_below,
+    replace_stmt,
+    substitute,
+)
 from ...drawing import Arguments, NothingToTry, ScheduleView, choose_loop, choose_pair
 from ...errors import Kind, refuse
 from ...legality import completeness
@@ -24,7 +31,6 @@ from ...nest import (
     bound,
     loop_of,
     loops_around,
-    loops_below,
     ranges_of,
     target_of,
     unique_name,

@@ -25,7 +25,7 @@ from ....tir.stmt import (
     elements_of,
     seq,
 )
-from ....tir.visit import blocks, replace_buffers, walk
+from ....tir.visit import blocks, loops_below, replace_buffers, walk
 from ...drawing import Arguments, ScheduleView, choose_loop, names_read
 from ...errors import Kind, refuse
 from ...legality import completeness, dependence, recurrence
@@ -38,7 +38,6 @@ from ...nest import (
     is_reduction,
     loop_of,
     loops_around,
-    loops_below,
     ranges_of,
     read_indices,
     readers,

@@ -36,10 +36,11 @@ def test_what_was_appended_is_read(log: Path) -> None:
     assert found.problems == ()
 
 
-def test_a_log_cut_at_every_byte_of_its_last_records_gives_all_whole_ones(log: Path) -> None:
+def test_a_log_cut_at_every_byte_of_its_last_record_gives_all_whole_ones(log: Path) -> None:
     data = log.read_bytes()
     lines = data.splitlines(keepends=True)
-    for end in range(len(lines[0]), len(data) + 1):
+    before_last = len(data) - len(lines[-1])
+    for end in (len(lines[0]), *range(before_last - 1, len(data) + 1)):
         log.write_bytes(data[:end])
         whole = [n for n in range(3) if end >= len(b"".join(lines[: n + 2])) - 1]
         found = read_log(log)

@@ -8,9 +8,10 @@ import pytest
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph, GraphNode, rebuilt
 from tilewright.graph.ops.activation import Gelu, Relu
-from tilewright.graph.ops.arithmetic import Add, Div, Mul
+from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sub
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.functions import Erf
+from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Transpose
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.reference.compare import compare
@@ -24,6 +25,8 @@ def graph_of(*steps: tuple[Operator, str, str]) -> Graph:
     b = GraphBuilder("g")
     b.input("x", X)
     b.constant("c", Splat(0.5, "float32", ()))
+    b.constant("hundred", Splat(100.0, "float32", ()))
+    b.constant("big", Splat(300.0, "float32", ()))
     b.constant("never", Splat(float("nan"), "float32", ()))
     for op, inputs, output in steps:
         b.add(op, *inputs.split(), output=output)
@@ -110,6 +113,49 @@ def test_a_rewrite_may_rest_on_what_stands_before_it() -> None:
     assert compare(before, after).equal
     wrong = graph_of((Mul(), "x c", "y"))
     assert not compare(before, wrong).equal
+
+
+def test_what_takes_little_is_computed_before_a_product_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """relu(mask) is the mask, as the node before it shows; the product beside it is computed only
+    where the sides still differ.
+    """
+
+    def masked(*steps: tuple[Operator, str, str]) -> Graph:
+        b = GraphBuilder("g")
+        for name, shape in (("x", (1024, 32)), ("w", (32, 64)), ("k", (64, 64))):
+            b.input(name, TensorType("float32", shape))
+        for op, inputs, output in ((MatMul(), "x w", "p"), (Relu(), "k", "mask"), *steps):
+            b.add(op, *inputs.split(), output=output)
+        return b.finish(("y",))
+
+    before = masked((Relu(), "mask", "m"), (MatMul(), "p m", "y"))
+    computed: list[tuple[int, ...]] = []
+    own = MatMul.reference
+
+    def counted(self: MatMul, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        computed.append(arrays[0].shape)
+        return own(self, *arrays)
+
+    monkeypatch.setattr(MatMul, "reference", counted)
+    assert compare(before, masked((MatMul(), "p mask", "y"))).equal
+    assert set(computed) == {(1024, 64)}
+    assert not compare(before, masked((MatMul(), "p k", "y"))).equal
+    assert set(computed) == {(1024, 64), (1024, 32)}
+
+
+def test_sides_that_differed_and_agree_on_zeros_alone_have_shown_nothing() -> None:
+    """r + r and r * r agree where no element of x - 100 is positive; x is no random number but
+    100 times as large.
+    """
+
+    def lifted(op: Operator) -> Graph:
+        return graph_of(
+            (Mul(), "x big", "h"), (Sub(), "h hundred", "a"), (Relu(), "a", "r"), (op, "r r", "y")
+        )
+
+    assert not compare(lifted(Add()), lifted(Mul())).equal
 
 
 def test_a_value_that_changes_its_type_differs() -> None:
