@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .arguments import add_json, add_model, add_schedules, add_verb, described_by
+from .buckets import add_buckets
 from .errors import OK, UsageError
 from .precision import add_precision
 from .text import paragraph
@@ -23,6 +24,8 @@ _EXAMPLES = """\
   tilewright compile resnet50.onnx                          writes resnet50.twe
   tilewright compile model.onnx --shapes batch:8 -o b8.twe
   tilewright run --load-engine b8.twe                       runs it
+  tilewright compile model.onnx --buckets batch:4x16        pads fewer rows where that is faster
+  tilewright compile model.onnx --buckets 4 --shape-log s.jsonl
   tilewright compile model.onnx --precision int8 --calibration model.npz
   tilewright compile model.onnx --precision int8 --calibration model.npz \\
     --accuracy top1 --max-drop 0.01 --held-out test/
@@ -42,6 +45,7 @@ def add_parser(verbs: Verbs) -> None:
     add_model(parser)
     add_precision(parser)
     add_schedules(parser)
+    add_buckets(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -87,6 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
     print(paragraph("tuning", tuning))
     for label, lines in report.precision.summary:
         print(paragraph(label, *lines))
+    if engine.parts.variants:
+        buckets = (note for note in report.notes if note.startswith("bucket"))
+        listed = "; ".join(map(str, engine.parts.variants))
+        print(paragraph("variants", listed, *buckets))
     print(paragraph("memory", str(engine.memory_plan)))
     print(paragraph("written", f"{file} ({bytes_text(size)})"))
     return OK

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..runtime.artifact_json import plan_to_json
 from ..runtime.engine.engine import Engine
+from ..runtime.engine.parts import Variant
 from ..runtime.model.interface import TensorSpec
 from ..runtime.model.precision_json import precision_to_json
 from ..runtime.version import tool_version
@@ -13,7 +14,7 @@ from ..runtime.version import tool_version
 
 def described(engine: Engine) -> dict[str, object]:
     """Model, target, interface, counts of kernels and verdicts, what products compute with, memory
-    in bytes, build seconds.
+    in bytes, variants, build seconds.
     """
     report, plan = engine.explain(), engine.memory_plan
     return {
@@ -28,7 +29,16 @@ def described(engine: Engine) -> dict[str, object]:
         "coverage": dict(report.coverage.counts),
         "precision": precision_to_json(report.precision),
         "memory": plan_to_json(plan),
+        "variants": [_variant(one) for one in engine.parts.variants],
         "build_seconds": dict(report.seconds),
+    }
+
+
+def _variant(variant: Variant) -> dict[str, object]:
+    """The sizes of a variant, and the least of each that it serves."""
+    return {
+        "sizes": dict(variant.sizes),
+        "least": {name: least for name, least, _ in variant.widths},
     }
 
 

@@ -12,6 +12,7 @@ from ..runtime.arrays import Array
 from ..runtime.engine.engine import Engine
 from ..tir.work.work import operations
 from .arguments import shapes_of
+from .buckets import buckets_of
 from .constants import constants_of
 from .errors import UsageError
 from .precision import GivenPrecision, precision_of
@@ -45,6 +46,7 @@ def engine_of(arguments: argparse.Namespace, precision: GivenPrecision | None = 
             path,
             arguments.target,
             shapes=shapes_of(arguments.shapes),
+            **buckets_of(arguments),
             constants=constants_of(arguments.constants),
             tolerance=arguments.tolerance,
             precision=given.precision,
@@ -80,6 +82,7 @@ def loaded(path: str, arguments: argparse.Namespace) -> Engine:
         "--precision": getattr(arguments, "precision", None),
         "--calibration": getattr(arguments, "calibration", None),
         "--accuracy": getattr(arguments, "accuracy", None),
+        "--buckets": getattr(arguments, "buckets", None),
     }
     for option, value in fixed.items():
         if value:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..driver.check.collector import fewer_collections
 from ..driver.resolve_target import resolve_target
@@ -21,6 +21,7 @@ from ..runtime.model.interface import Interface
 from ..tir.target.target import Target
 from ..tir.text.size import bytes_text
 from .assumed_sizes import telling_assumed
+from .buckets import BucketPlan, Buckets, PathLike, bucket_plan
 from .engine_cache import (
     constants_digest,
     engine_key,
@@ -59,6 +60,8 @@ def compile(
     shapes: Shapes | None = None,
     constants: Mapping[str, object] | None = None,
     specialise: Sequence[NamedSizes] | int = (),
+    buckets: Buckets | None = None,
+    shape_log: PathLike | None = None,
     precision: str | Mapping[str, str] = "float32",
     effort: str = "default",
     schedules: ScheduleSource | Chooser | None = None,
@@ -78,26 +81,26 @@ def compile(
     """Compile a model for a target: this machine's CPU by default, "cuda" its GPU. One that is not
     here, "cuda:sm_90a" or "c:avx512", gets an engine to be looked at, saved, a GPU's emulated.
 
-    model: the path or the bytes of an ONNX file or of an archive of torch.export, a ModelProto, an
+    model: path or bytes of an ONNX file or an archive of torch.export, a ModelProto, an
     ExportedProgram, a module of torch, a function of JAX, or a Graph. args, kwargs: example inputs
-    of a module or a function (for JAX arrays or `jax.ShapeDtypeStruct`s). shapes: sizes that it
-    leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)}
-    for the least, the usual and the largest of a run; others are assumed; of a sequence those of
-    each tensor, {"x": [(1, 3), (2, 3)]}. constants: values of inputs, {"k": [1]}, None where an
-    optional one has no element. specialise: sizes that come often, [{"batch": 1}], get variants,
-    which share the weights; 4: the four most frequent, in the background. precision: "bfloat16" or
-    "float16" for products by constant weights where that is priced faster; "int8" for products of
-    bytes by the ranges of `calibration`, none slower by price; with an `accuracy` as many as keep
-    it, as timed; "auto" for both; {"fc1": "int8"} for those named. schedules: a source of schedules
-    and times, or a function of (func, target); require_tuned: refuse a function that it has none
-    for. passes: in place of `tw.PASSES`; what yours make is always compared. max_bytes: most memory
-    of all contexts, at most `max_contexts`, with the weights. strict: no contraction, no
-    re-association. verify: "rewrites" compares each pass's result with what it was given, "kernels"
-    runs each kernel once beside its reference, "all" does both and runs the whole engine, on a GPU
-    where there is one; "emulated" is "all" on the CPU. tolerance: the largest error of an output
-    that you accept, as a share of its largest magnitude, from 1e-5, for Winograd's F(4x4, 3x3) and
-    `Engine.verify`. cache: keep engines and kernels. progress: called at each stage.
-    Raises: ModelError, TargetError, ScheduleError, CompilerNotFound.
+    of a module or function (of JAX also `ShapeDtypeStruct`s). shapes: sizes that it leaves open, by
+    input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1}, {"batch": (1, 8, 64)} for the least,
+    the usual and the largest; others are assumed; of a sequence those of each tensor, {"x": [(1,
+    3), (2, 3)]}. constants: values of inputs, {"k": [1]}, None where an optional one is empty.
+    specialise: variants for sizes that come often, [{"batch": 1}]; 4: for the four most frequent,
+    in the background. buckets: {"batch": [4, 16]}, sizes that fewer rows are padded to where proved
+    inert and timed no slower; 4: chosen by `shape_log`. precision: "bfloat16" or "float16" for
+    products by constant weights where priced faster; "int8" for products of bytes by the ranges of
+    `calibration`; with an `accuracy` as many as keep it, as timed; "auto" for both; {"fc1": "int8"}
+    for those named. schedules: a source of schedules and times, or a function of (func, target);
+    require_tuned: refuse a function without one. passes: in place of `tw.PASSES`. max_bytes: of all
+    contexts, at most `max_contexts`, with the weights. strict: no contraction or re-association.
+    verify: "rewrites" compares each pass's result with what it got, "kernels" runs each kernel
+    beside its reference, "all" does both and runs the whole engine; "emulated" is "all" on the CPU.
+    tolerance: the largest error of an output, as a share of its largest magnitude, from 1e-5, for
+    Winograd's F(4x4, 3x3) and `Engine.verify`. cache: keep engines and kernels. progress: called at
+    each stage.
+    Raises: ModelError, TargetError, ScheduleError, CompilerNotFound, SizeLogError.
     """
     check_options(effort=effort, deterministic=deterministic, verify=verify)
     check_calibration(precision, calibration, accuracy)
@@ -107,9 +110,17 @@ def compile(
     options = replace(options, calibration=calibration, accuracy=accuracy, cache=cache)
     model = traced_model(model, args, kwargs, shapes)
     job = _Job(model, resolve_target(target), options, cache, progress or _silent)
-    engine = job.specialised(job.engine(), specialise, max_bytes)
-    _check_memory(engine, job.target, max_bytes, max_contexts or 1)
-    return cast("Engine[CallResult]", engine)
+    return job.specialised(_AskedVariants(specialise, buckets, shape_log, max_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class _AskedVariants:
+    """Which variants a caller wants, and the most memory that all of it may take."""
+
+    specialise: Sequence[NamedSizes] | int
+    buckets: Buckets | None
+    shape_log: PathLike | None
+    max_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,29 +149,64 @@ class _Job:
             self._keep(key, key, engine)
         return engine
 
-    def specialised(
-        self, engine: Engine, wanted: Sequence[NamedSizes] | int, max_bytes: int | None
-    ) -> Engine:
-        """The engine with a variant for each of some sizes, kept as one; or one that makes so many.
+    def specialised(self, asked: _AskedVariants) -> Engine[Any]:
+        """The engine with its variants, kept as one; or one that makes them as it runs.
 
-        Raises: OptionError.
+        Raises: OptionError, SizeLogError, MemoryLimitError.
         """
+        engine, wanted, plan = self.engine(), asked.specialise, None
+        if asked.buckets is not None or asked.shape_log is not None:
+            plan = bucket_plan(engine, asked.buckets, asked.shape_log)
         if isinstance(wanted, int):
-            check_count(engine, wanted, max_bytes)
+            check_count(engine, wanted, asked.max_bytes)
+        chosen = () if isinstance(wanted, int) else chosen_sizes(engine, wanted)
+        made = self._with_variants(engine, chosen, plan) if chosen or plan else engine
+        if isinstance(wanted, int):
             interface = engine.interface
-            engine.specialise(wanted, lambda at, tell: replace(self, tell=tell)._at(interface, at))
-            return engine
-        chosen = chosen_sizes(engine, wanted)
-        if not chosen:
-            return engine
-        key, base = self._key(chosen), self._key()
+            made.specialise(wanted, lambda at, tell: replace(self, tell=tell)._at(interface, at))
+        _check_memory(made, self.target, asked.max_bytes, self.options.max_contexts or 1)
+        return made
+
+    def _with_variants(
+        self, engine: Engine, chosen: Sequence[Chosen], plan: BucketPlan | None
+    ) -> Engine:
+        """The engine with variants, kept as one, found among those that are kept, or made."""
+        asked = None if plan is None else (plan.dim.name, plan.sizes, plan.others, plan.note)
+        key, base = self._key(chosen, asked), self._key()
         made = self._kept(key, base)
         if made is None:
-            variants = [Variant(sizes, self._at(engine.interface, dict(sizes))) for sizes in chosen]
-            parts = with_variants(engine.parts, variants)
+            padded, notes = self._padded(engine, plan)
+            there = {one.sizes for one in padded}
+            plain = [
+                Variant(sizes, self._at(engine.interface, dict(sizes)))
+                for sizes in chosen
+                if sizes not in there
+            ]
+            parts = with_variants(engine.parts, [*plain, *padded])
+            report = replace(parts.report, notes=(*notes, *parts.report.notes))
+            parts = replace(parts, report=report)
             made = Engine[Any](parts, max_contexts=self.options.max_contexts)
             self._keep(key, base, made)
         return made
+
+    def _padded(self, engine: Engine, plan: BucketPlan | None) -> tuple[list[Variant], list[str]]:
+        """The variants that runs of fewer rows are padded to, and what there is to say of them."""
+        if plan is None:
+            return [], []
+        # here, because a hit must not wait for what only a build needs
+        from .padded_variants import check_open, padded_variant
+
+        check_open(engine.parts, plan.dim)
+        found, notes, below = list[Variant](), [plan.note] if plan.note else [], 0
+        for size in plan.sizes:
+            sizes = plan.chosen(engine.interface.dims, size)
+            plain = Variant(sizes, self._at(engine.interface, dict(sizes)))
+            check = self.options.verify == "all"
+            variant, note = padded_variant(engine, plan, plain, below, check=check)
+            found.append(variant)
+            notes.append(note)
+            below = size
+        return found, notes
 
     def _at(self, interface: Interface, sizes: NamedSizes) -> EngineParts:
         """The parts of the engine for these sizes alone."""
@@ -180,7 +226,7 @@ class _Job:
         if whole:
             keep_engine(whole, engine)
 
-    def _key(self, variants: Sequence[Chosen] = ()) -> str | None:
+    def _key(self, variants: Sequence[Chosen] = (), buckets: object = None) -> str | None:
         """Under what the engine is kept; None where it is not."""
         options = self.options
         if not self.cache or options.schedules is not None or options.require_tuned:
@@ -202,6 +248,8 @@ class _Job:
         values = {"shapes": shapes, "constants": constants, "variants": variants, **plain}
         if passes is not None:
             values["passes"] = passes
+        if buckets is not None:
+            values["buckets"] = buckets
         return engine_key(digest, self.target, values)
 
 

@@ -211,6 +211,7 @@ def plan_to_json(plan: MemoryPlan) -> Json:
 
 def plan_from_json(data: Reader) -> MemoryPlan:
     """The plan that `plan_to_json` wrote. Raises: IRError."""
+    padding = data.optional("padding_bytes")  # older files have none
     return MemoryPlan(
         data["weights_bytes"].integer(),
         data["arena_bytes"].integer(),
@@ -218,6 +219,7 @@ def plan_from_json(data: Reader) -> MemoryPlan:
         data["thread_workspace_bytes"].integer(),
         data["lower_bound_bytes"].or_none(Reader.integer),
         data["kept_bytes"].integer(),
+        0 if padding is None else padding.integer(),
     )
 
 

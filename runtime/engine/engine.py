@@ -36,7 +36,7 @@ from .reader import EngineFile
 from .size_counts import EngineStats, SizeCounts
 from .sized_program import SizedProgram
 from .specialiser import Build, Specialiser
-from .variants import fits, key_of, loaded, prepared, with_variants
+from .variants import fits, let_serve, loaded, prepared, serving, with_variants
 
 if TYPE_CHECKING:
     from ...tir.text.source_text import SourceText
@@ -106,9 +106,9 @@ class Engine(Generic[CallResult]):
         self._specialiser: Specialiser | None = None
         self.code = code
         if self.interface.dims:
-            own = parts.variants if load is None else ()
-            variants = {key_of(parts, variant): loaded(variant.parts) for variant in own}
-            self.code = SizedProgram(code, self._counts, variants)
+            self.code = SizedProgram(code, self._counts)
+            for variant in parts.variants if load is None else ():
+                let_serve(self.code, parts, variant)
         self._checks = self.code.checks
         self._reference = reference if reference is not None else parts.reference
         self._occupied: Occupied | None = None
@@ -296,8 +296,8 @@ class Engine(Generic[CallResult]):
         """Run on the inputs and compare with the reference in float64; an output that is off by
         more than its type explains is compared with what the model's own types explain, too.
 
-        inputs: random ones by default, at the usual sizes and at those of each variant. atol, rtol:
-        see `compare_outputs`.
+        inputs: random ones by default, at the usual sizes, at those of each variant, and at the
+        least that it pads. atol, rtol: see `compare_outputs`.
         Raises: EngineError where the engine has no reference, or for another `against`;
         EngineFileError where the file that it came from holds a damaged one; ArgumentTypeError,
         ArgumentValueError.
@@ -315,10 +315,10 @@ class Engine(Generic[CallResult]):
         if inputs is not None:
             return self._compared(dict(inputs), self._reference, atol, rtol)
         found = self._compared(self.random_inputs(seed), self._reference, atol, rtol)
-        for variant in self.parts.variants:
-            given = self.random_inputs(seed, sizes=dict(variant.sizes))
+        for at, sizes in (pair for variant in self.parts.variants for pair in variant.ends):
+            given = self.random_inputs(seed, sizes=sizes)
             report = self._compared(given, self._reference, atol, rtol)
-            found = found.joined(report, f"at {variant}")
+            found = found.joined(report, f"at {at}")
         return found
 
     def _compared(
@@ -375,8 +375,7 @@ class Engine(Generic[CallResult]):
         from ..measure.launch_limits import launch_limits
 
         sizes = tuple(inputs[number].shape[axis] for number, axis in self.interface.told)
-        served = [one.parts for one in self.parts.variants if key_of(self.parts, one) == sizes]
-        kept = (*served, self.parts)[0].plain
+        kept = serving(self.parts, sizes).plain
         if kept is None or self.parts.code.c_program is None:
             raise EngineError(
                 f"profile: the limits of '{self.name}' are not known; expected an engine of a CPU "
@@ -421,10 +420,8 @@ class Engine(Generic[CallResult]):
                 code="engine-variant",
             )
         parts = with_variants(self.parts, [variant])
-        added = parts.variants[-1]
-        code = loaded(added.parts)
+        let_serve(self.code, parts, parts.variants[-1])
         self.parts = parts
-        self.code.variants = {**self.code.variants, key_of(parts, added): code}
 
     def specialise(self, most: int, build: Build) -> None:
         """Make variants for the `most` sizes that come most often, in the background.

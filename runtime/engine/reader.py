@@ -41,7 +41,7 @@ from .format import (
     check_name,
     variant_section,
 )
-from .parts import EngineParts, Variant
+from .parts import EngineParts, Padding, Variant
 from .safetensors import read_safetensors, stored_type
 from .variants import fits
 
@@ -130,7 +130,9 @@ class EngineFile:
                     if name.startswith(start)
                 }
                 variant = Variant(
-                    _named_sizes(data["sizes"]), self._parts(data, sections, weights, read)
+                    _named_sizes(data["sizes"]),
+                    self._parts(data, sections, weights, read),
+                    _padding(data),
                 )
                 if not fits(parts, variant):
                     raise Malformed(f"the variant for {variant} is not one of its program.")
@@ -305,6 +307,13 @@ def _sections(data: memoryview, archive: zipfile.ZipFile) -> dict[str, memoryvie
 def _named_sizes(data: Reader) -> tuple[tuple[str, int], ...]:
     pairs = [list(item.items(2)) for item in data.items(_MOST_SIZES)]
     return tuple((pair[0].text(), pair[-1].integer()) for pair in pairs if pair)
+
+
+def _padding(data: Reader) -> Padding | None:
+    padding = data.optional("padding")  # older files have none
+    if padding is None or padding.value is None:
+        return None
+    return Padding(padding["dim"].text(), padding["least"].integer())
 
 
 def _requirements(data: Reader) -> Requirements:

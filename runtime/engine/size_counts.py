@@ -43,7 +43,8 @@ class EngineStats:
 
     sizes: the most frequent first, at most 128 of them; runs, hits: of all sizes, those that are
     forgotten among them. An engine whose sizes are numbers counts nothing. variants: how many there
-    are; errors: what is wrong with those that could not be made while it ran.
+    are; errors: what is wrong with those that could not be made while it ran. padded: the runs that
+    a variant of a larger size served; waste: which share of the rows that it computed were added.
     """
 
     runs: int = 0
@@ -51,9 +52,13 @@ class EngineStats:
     sizes: tuple[SizeUse, ...] = ()
     variants: int = 0
     errors: tuple[str, ...] = ()
+    padded: int = 0
+    waste: float = 0.0
 
     def __str__(self) -> str:
         head = f"{self.runs} runs, {self.hits} hits of {self.variants} variants"
+        if self.padded:
+            head += f", {self.padded} padded (of their rows {self.waste:.1%} were added)"
         failed = (f"  no variant {printable(error)}" for error in self.errors)
         return "\n".join([head, *(f"  {use}" for use in self.sizes), *failed])
 
@@ -63,18 +68,21 @@ class EngineStats:
 class SizeCounts:
     """Counts runs at sizes; any number of threads may count at once.
 
-    seen: the sizes of each run that is not counted yet, hit: of each that a variant served. Whoever
-    appends to them calls `add_up` when there are TOGETHER. when_added_up: is called after that.
+    seen: the sizes of each run that is not counted yet, hit: of each that a variant served; padded:
+    the rows of each that a larger one served, and how many that has. Whoever appends to them calls
+    `add_up` when there are TOGETHER. when_added_up: is called after that.
     """
 
     def __init__(self) -> None:
         self.seen: deque[Sizes] = deque()
         self.hit: deque[Sizes] = deque()
+        self.padded: deque[tuple[int, int]] = deque()
         self._lock = threading.Lock()
         self._runs: Counter[Sizes] = Counter()
         self._hits: Counter[Sizes] = Counter()
         self._told: Counter[Sizes] = Counter()
         self._all = [0, 0]  # runs and hits of all sizes
+        self._padded = [0, 0, 0]  # runs, their rows, and the rows that were computed
         self.when_added_up: Callable[[], object] | None = None
         _counters.add(self)
 
@@ -103,7 +111,9 @@ class SizeCounts:
             SizeUse(dict(zip(listed, sizes, strict=True)), runs, hits)
             for sizes, runs, hits in self.most_frequent()
         )
-        return EngineStats(self._all[0], self._all[1], uses)
+        padded, kept, computed = self._padded
+        waste = 1 - kept / computed if computed else 0.0
+        return EngineStats(self._all[0], self._all[1], uses, padded=padded, waste=waste)
 
     def not_told(self, names: Iterable[str]) -> list[tuple[dict[str, int], int]]:
         """The runs at each of the remembered sizes since this was called before."""
@@ -128,6 +138,9 @@ class SizeCounts:
             taken = [queue.popleft() for _ in range(len(queue))]
             counter.update(taken)
             self._all[number] += len(taken)
+        for _ in range(len(self.padded)):
+            rows = self.padded.popleft()
+            self._padded = [n + m for n, m in zip(self._padded, (1, *rows), strict=True)]
         if len(self._runs) > 2 * MOST:
             self._runs = Counter(dict(self._runs.most_common(MOST)))
             self._hits = Counter({sizes: self._hits[sizes] for sizes in self._runs})

@@ -51,7 +51,26 @@ def frequent_sizes(
     model: whose runs, by name; a log that has those of one alone needs none.
     Raises: SizeLogError for a file that is missing, is no such log, or has runs of several models.
     """
-    file = Path(path)
+    runs = _read_log(Path(path))
+    if model is None and len(runs) > 1:
+        listed = ", ".join(f"'{name}'" for name in sorted(runs))
+        raise SizeLogError(
+            f"sizes: '{path}' has runs of {listed}; expected the name of one of them.",
+            code="size-log-models",
+            hints=(f"frequent_sizes(path, {count}, model={min(runs)!r})",),
+        )
+    wanted = next(iter(runs), "") if model is None else model
+    return [dict(sizes) for sizes, _ in runs.get(wanted, Counter()).most_common(count)]
+
+
+def logged_runs(path: str | os.PathLike[str], model: str) -> list[tuple[dict[str, int], int]]:
+    """The sizes of a model's runs in a log, and how many runs had them. Raises: SizeLogError."""
+    runs = _read_log(Path(path)).get(model, Counter[tuple[tuple[str, int], ...]]())
+    return [(dict(sizes), often) for sizes, often in runs.items()]
+
+
+def _read_log(file: Path) -> dict[str, Counter[tuple[tuple[str, int], ...]]]:
+    """The runs of each model at each choice of the sizes."""
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError as error:
@@ -66,15 +85,7 @@ def frequent_sizes(
         if not _is_cut(line):
             name, sizes, more = _read(file, number, line)
             runs.setdefault(name, Counter())[sizes] += more
-    if model is None and len(runs) > 1:
-        listed = ", ".join(f"'{name}'" for name in sorted(runs))
-        raise SizeLogError(
-            f"sizes: '{file}' has runs of {listed}; expected the name of one of them.",
-            code="size-log-models",
-            hints=(f"frequent_sizes(path, {count}, model={min(runs)!r})",),
-        )
-    wanted = next(iter(runs), "") if model is None else model
-    return [dict(sizes) for sizes, _ in runs.get(wanted, Counter()).most_common(count)]
+    return runs
 
 
 def _is_cut(line: str) -> bool:

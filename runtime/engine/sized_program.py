@@ -1,5 +1,5 @@
 """A model's code whose sizes a run decides: each run is counted under the sizes that it has, and
-served by the variant for them where there is one.
+served by the variant for them where there is one, else by the smallest that they may be padded to.
 """
 
 from __future__ import annotations
@@ -7,15 +7,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
+import numpy as np
+
 from ...tir.dim import Dim
 from ...tir.program.program import ProgramCheck
-from ..arrays import Array
+from ..arrays import Array, empty_aligned
 from .context import ProfiledFrame, ProgramCode, RunFrame, SizedFrame
+from .padded_program import PaddedFrame, PaddedProgram, PaddedRows
+from .parts import Padding
 from .size_counts import TOGETHER, SizeCounts, Sizes
 
 if TYPE_CHECKING:
     from ..machine.timing import CacheState, OwnClock, Timing
     from ..model.profile import Profile
+
+Served = ProgramCode | PaddedProgram  # what runs of some sizes are served by
 
 
 @runtime_checkable
@@ -29,17 +35,37 @@ class SharingFrame(RunFrame, Protocol):
 class SizedProgram:
     """The code of an open program, and that of its variants.
 
-    variants: by the sizes for which they are; another mapping may take the place of this one while
+    variants: by the sizes that they serve; another mapping may take the place of this one while
     frames run.
     """
 
-    def __init__(
-        self, program: ProgramCode, counts: SizeCounts, variants: Mapping[Sizes, ProgramCode]
-    ) -> None:
+    def __init__(self, program: ProgramCode, counts: SizeCounts) -> None:
         self.program = program
         self.counts = counts
-        self.variants = variants
+        self.variants: Mapping[Sizes, ProgramCode | PaddedProgram] = {}
         self.interface = program.interface
+        self.padding_bytes = 0  # of the largest that pads
+
+    def serve(self, sizes: Sizes, code: ProgramCode) -> None:
+        """Let the code of a variant serve these sizes."""
+        self.variants = {**self.variants, sizes: code}
+
+    def serve_padded(
+        self, sizes: Sizes, padding: Padding, code: ProgramCode, rows: PaddedRows
+    ) -> None:
+        """Let it serve fewer rows, too, as far as no smaller variant does."""
+        padded = PaddedProgram(code, rows, self.counts)
+        axis = [dim.name for dim in self.interface.dims].index(padding.dim)
+        made = dict(self.variants)
+        for size in range(padding.least, rows.count):
+            key = (*sizes[:axis], size, *sizes[axis + 1 :])
+            there = made.get(key)
+            if there is None or (
+                isinstance(there, PaddedProgram) and there.rows.count > rows.count
+            ):
+                made[key] = padded
+        self.padding_bytes = max(self.padding_bytes, rows.bytes)
+        self.variants = made
 
     @property
     def checks(self) -> tuple[ProgramCheck, ...]:
@@ -69,8 +95,9 @@ class VariantFrame:
         self._threads = threads
         self._sizes: Sizes = ()
         self._open = self._now = frame
-        self._serving: ProgramCode | None = None  # whose frame runs now; None: the open program's
-        self._frames: dict[ProgramCode, RunFrame] = {}
+        self._serving: Served | None = None  # whose frame runs now; None: the open program's
+        self._frames: dict[Served, RunFrame] = {}
+        self._room: Array | None = None  # for the arrays of one that pads
 
     def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Let the next runs use these arrays, which the caller keeps alive."""
@@ -79,7 +106,7 @@ class VariantFrame:
         seen = self._seen
         seen.append(sizes)
         variant = self._program.variants.get(sizes)
-        if variant is not None:
+        if variant is not None and not isinstance(variant, PaddedProgram):
             self._counts.hit.append(sizes)
         if variant is not self._serving:
             self._serve(variant)
@@ -102,15 +129,28 @@ class VariantFrame:
         told = dict(zip(interface.dims, self._sizes, strict=True))
         return {**told, **{dim: computed[dim.name] for dim in interface.computed}}
 
-    def _serve(self, variant: ProgramCode | None) -> None:
+    def _serve(self, variant: Served | None) -> None:
         """Let a variant run, or the open program, in the memory of the one before."""
         frame = self._open if variant is None else self._frames.get(variant)
         if frame is None:
             assert variant is not None
-            frame = self._frames[variant] = variant.frame(self._threads)
-        if isinstance(frame, SharingFrame):
-            frame.share(self._now)
+            frame = self._frames[variant] = self._frame_of(variant)
+        own = _memory_of(frame)
+        if isinstance(own, SharingFrame):
+            own.share(_memory_of(self._now))
         self._now, self._serving = frame, variant
+
+    def _frame_of(self, variant: Served) -> RunFrame:
+        if not isinstance(variant, PaddedProgram):
+            return variant.frame(self._threads)
+        if self._room is None:
+            self._room = empty_aligned((self._program.padding_bytes,), np.dtype(np.uint8))
+        return variant.frame_in(self._room, self._threads)
+
+
+def _memory_of(frame: RunFrame) -> RunFrame:
+    """The frame that has the scratch memory."""
+    return frame.inner if isinstance(frame, PaddedFrame) else frame
 
 
 class _ProfiledVariantFrame(VariantFrame):

@@ -21,8 +21,10 @@ from ..model.report import MemoryPlan
 from .context import ProgramCode
 from .engine_code import Constants
 from .equal_arrays import EqualArrays, repeats_one_value
+from .padded_program import PaddedRows, padded_array
 from .parts import EngineParts, Variant
 from .size_counts import Sizes
+from .sized_program import SizedProgram
 
 
 def with_variants(parts: EngineParts, variants: Iterable[Variant]) -> EngineParts:
@@ -35,6 +37,9 @@ def with_variants(parts: EngineParts, variants: Iterable[Variant]) -> EnginePart
         constants, own = _shared(variant.parts.constants, run)
         plain, own_kept = _shared_model(variant.parts.plain, kept)
         plan = _grown(plan, variant.parts.plan, own, own_kept)
+        rows = None if variant.padding is None else padded_rows(parts, variant)
+        if rows is not None:
+            plan = replace(plan, padding_bytes=max(plan.padding_bytes, rows.bytes))
         shared = replace(variant.parts, constants=constants, plain=plain, reference=None)
         made.append(replace(variant, parts=shared))
     return replace(parts, variants=tuple(made), plan=plan)
@@ -65,6 +70,12 @@ def fits(parts: EngineParts, variant: Variant) -> bool:
         return False
     if any(not dim.low <= sizes[name] <= dim.high for name, dim in known.items()):
         return False
+    pad = variant.padding
+    if pad is not None:
+        if pad.dim not in known or not max(known[pad.dim].low, 1) <= pad.least <= sizes[pad.dim]:
+            return False
+        if padded_rows(parts, variant) is None:
+            return False
     values: Mapping[Dim, int] = {dim: sizes[name] for name, dim in known.items()}
     return interface.specs_at(values) == own.specs_at({})
 
@@ -73,6 +84,50 @@ def key_of(parts: EngineParts, variant: Variant) -> Sizes:
     """The sizes of a variant in the order in which runs tell them."""
     sizes = dict(variant.sizes)
     return tuple(sizes[dim.name] for dim in Interface(parts.artifact).dims)
+
+
+def padded_rows(parts: EngineParts, variant: Variant) -> PaddedRows | None:
+    """Where the rows lie of which a variant may get fewer than it has; None where it has padding
+    and they lie nowhere.
+    """
+    assert variant.padding is not None
+    name, count = variant.padding.dim, dict(variant.sizes)[variant.padding.dim]
+    dim = next(one for one in Interface(parts.artifact).dims if one.name == name)
+    opened, closed = parts.artifact, variant.parts.artifact
+    ends = [
+        [padded_array(one.shape, other, dim, count) for one, other in zip(*pair, strict=True)]
+        for pair in ((opened.inputs, closed.inputs), (opened.outputs, closed.outputs))
+        if len(pair[0]) == len(pair[1])
+    ]
+    known = [[one for one in arrays if one is not None] for arrays in ends]
+    if len(ends) < 2 or known != ends:
+        return None
+    return PaddedRows(count, tuple(known[0]), tuple(known[1]))
+
+
+def let_serve(program: SizedProgram, parts: EngineParts, variant: Variant) -> None:
+    """Load a variant of the parts, and let it serve the runs that begin from now on. Raises:
+    EngineError, LibraryError.
+    """
+    code, sizes = loaded(variant.parts), key_of(parts, variant)
+    program.serve(sizes, code)
+    rows = None if variant.padding is None else padded_rows(parts, variant)
+    if variant.padding is not None and rows is not None:
+        program.serve_padded(sizes, variant.padding, code, rows)
+
+
+def serving(parts: EngineParts, sizes: Sizes) -> EngineParts:
+    """The parts that serve runs of these sizes, in the order in which runs tell them: those of a
+    variant, if there is one.
+    """
+    dims = [dim.name for dim in Interface(parts.artifact).dims]
+    told = dict(zip(dims, sizes, strict=True))
+    fitting = [
+        one
+        for one in parts.variants
+        if all(least <= told[name] <= most for name, least, most in one.widths)
+    ]
+    return min(fitting, key=lambda one: one.sizes).parts if fitting else parts
 
 
 def _prepared(parts: EngineParts) -> EngineParts:

@@ -72,7 +72,11 @@ def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
     program = _program(parts, weights)
     if parts.variants:
         program[VARIANTS] = [
-            {"sizes": [list(pair) for pair in one.sizes], **_program(one.parts, weights)}
+            {
+                "sizes": [list(pair) for pair in one.sizes],
+                "padding": None if one.padding is None else dict(asdict(one.padding)),
+                **_program(one.parts, weights),
+            }
             for one in parts.variants
         ]
     run = dict(weights.arrays)

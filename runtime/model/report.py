@@ -169,7 +169,9 @@ class MemoryPlan:
     lower_bound_bytes: of what is alive at once, the most, below which no arena can be; None: not
     known. workspace_bytes, thread_workspace_bytes: what kernels need for themselves. kept_bytes:
     original weights and the imported model's, kept for `save` and `verify` alone. Arrays of inputs
-    and outputs are the caller's. tensors: the map of the arena; () where it is not known.
+    and outputs are the caller's. padding_bytes: inputs and outputs of the largest variant that
+    serves runs of fewer rows, which have their place beside the arena. tensors: the map of the
+    arena; () where it is not known.
 
     Where runs decide sizes, all of this is for the largest; `live_bytes` says what a run needs.
     """
@@ -180,11 +182,13 @@ class MemoryPlan:
     thread_workspace_bytes: int
     lower_bound_bytes: int | None = None
     kept_bytes: int = 0
+    padding_bytes: int = 0
     tensors: tuple[ArenaTensor, ...] = field(default=(), compare=False)
 
     def context_bytes(self, threads: int) -> int:
         """What one context takes that runs on `threads` threads."""
-        return self.arena_bytes + self.workspace_bytes + threads * self.thread_workspace_bytes
+        own = self.arena_bytes + self.workspace_bytes + self.padding_bytes
+        return own + threads * self.thread_workspace_bytes
 
     def peak_bytes(self, threads: int, contexts: int = 1) -> int:
         """What `contexts` contexts take at most, with the weights, without what is kept."""
@@ -214,6 +218,8 @@ class MemoryPlan:
             parts.append(f"workspace {bytes_text(self.workspace_bytes)}")
         if self.thread_workspace_bytes:
             parts.append(f"{bytes_text(self.thread_workspace_bytes)} per thread")
+        if self.padding_bytes:
+            parts.append(f"padded arrays {bytes_text(self.padding_bytes)}")
         weights = bytes_text(self.weights_bytes)
         needed = self.live_bytes
         live = f"; {open_bytes_text(needed)}" if isinstance(needed, Size) else ""
