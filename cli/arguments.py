@@ -123,6 +123,18 @@ def add_shapes(parser: argparse.ArgumentParser) -> None:
     add_constants(parser)
 
 
+def add_variants(parser: argparse.ArgumentParser) -> None:
+    """Add `--specialise`, the sizes of variants."""
+    parser.add_argument(
+        "--specialise",
+        action="append",
+        default=[],
+        metavar="NAME:SIZE",
+        help="sizes that come often and get code of their own, a variant: batch:1,seq:20; given "
+        "again, another one",
+    )
+
+
 def add_schedules(parser: argparse.ArgumentParser) -> None:
     """Add `--log` and `--require-tuned`, the source of schedules."""
     parser.add_argument(
@@ -161,16 +173,16 @@ def add_shape_log(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def sizes_of(texts: Sequence[str]) -> dict[str, int]:
-    """Parse `--sizes`. Raises: UsageError."""
-    found = shapes_of(texts, "--sizes")
+def sizes_of(texts: Sequence[str], option: str = "--sizes") -> dict[str, int]:
+    """Parse `--sizes`, or one `--specialise`. Raises: UsageError."""
+    found = shapes_of(texts, option)
     sizes = {name: size for name, size in found.items() if isinstance(size, int)}
     wrong = next((name for name in found if name not in sizes), None)
     if wrong is not None:
         raise UsageError(
-            f"--sizes: '{wrong}' has several sizes; expected one.",
+            f"{option}: '{wrong}' has several sizes; expected one.",
             code="cli-sizes",
-            hints=("--sizes batch:3,seq:17.",),
+            hints=(f"{option} batch:3,seq:17.",),
         )
     return sizes
 

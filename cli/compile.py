@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_schedules, add_verb, described_by
+from .arguments import add_json, add_model, add_schedules, add_variants, add_verb, described_by
 from .buckets import add_buckets
 from .errors import OK, UsageError
 from .precision import add_precision
@@ -26,6 +26,7 @@ _EXAMPLES = """\
   tilewright run --load-engine b8.twe                       runs it
   tilewright compile model.onnx --buckets batch:4x16        pads fewer rows where that is faster
   tilewright compile model.onnx --buckets 4 --shape-log s.jsonl
+  tilewright compile model.onnx --shapes batch:1-4-16 --specialise batch:1 --specialise batch:16
   tilewright compile model.onnx --precision int8 --calibration model.npz
   tilewright compile model.onnx --precision int8 --calibration model.npz \\
     --accuracy top1 --max-drop 0.01 --held-out test/
@@ -46,6 +47,7 @@ def add_parser(verbs: Verbs) -> None:
     add_precision(parser)
     add_schedules(parser)
     add_buckets(parser)
+    add_variants(parser)
     parser.add_argument(
         "-o",
         "--output",

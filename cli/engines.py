@@ -11,7 +11,7 @@ from ..driver.load import load
 from ..runtime.arrays import Array
 from ..runtime.engine.engine import Engine
 from ..tir.work.work import operations
-from .arguments import shapes_of
+from .arguments import shapes_of, sizes_of
 from .buckets import buckets_of
 from .constants import constants_of
 from .errors import UsageError
@@ -54,8 +54,15 @@ def engine_of(arguments: argparse.Namespace, precision: GivenPrecision | None = 
             accuracy=given.accuracy,
             schedules=schedules_of(arguments),
             require_tuned=arguments.require_tuned,
+            specialise=variants_of(arguments),
             progress=tell,
         )
+
+
+def variants_of(arguments: argparse.Namespace) -> list[dict[str, int]]:
+    """The sizes that each `--specialise` names; not every verb has it."""
+    given = getattr(arguments, "specialise", [])
+    return [sizes_of([text], "--specialise") for text in given]
 
 
 def schedules_of(arguments: argparse.Namespace) -> TuningLog | None:
@@ -83,6 +90,7 @@ def loaded(path: str, arguments: argparse.Namespace) -> Engine:
         "--calibration": getattr(arguments, "calibration", None),
         "--accuracy": getattr(arguments, "accuracy", None),
         "--buckets": getattr(arguments, "buckets", None),
+        "--specialise": variants_of(arguments),
     }
     for option, value in fixed.items():
         if value:

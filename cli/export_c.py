@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_schedules, add_verb, described_by
+from .arguments import add_json, add_model, add_schedules, add_variants, add_verb, described_by
 from .errors import OK
 from .precision import add_precision
 from .text import paragraph
@@ -19,6 +19,7 @@ _EXAMPLES = """\
   tilewright export-c squeezenet.onnx -o squeezenet    model.c, model.h, weights.bin, Makefile
   make -C squeezenet                                   compiles it
   tilewright export-c model.onnx --target c:avx2 -o out    for a machine with AVX2
+  tilewright export-c model.onnx --shapes batch:1-4-16 --specialise batch:1 -o out
 """
 
 
@@ -32,9 +33,10 @@ def add_parser(verbs: Verbs) -> None:
         _EXAMPLES,
         "MODEL -o FOLDER",
     )
-    add_model(parser)
+    add_model(parser, engines=True)
     add_precision(parser)
     add_schedules(parser)
+    add_variants(parser)
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", required=True, help="where the files go; made if needed"
     )

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..tir.analysis.linear import Interval
+from ..tir.analysis.linear import Interval, Linear, linear
 from ..tir.buffer import Buffer
 from ..tir.conditions import all_of
 from ..tir.dim import Dim
-from ..tir.expr import Expr, Var
+from ..tir.expr import Expr, Var, index
 from ..tir.func import PrimFunc
 from ..tir.node import Node
 from ..tir.stmt import Alloc, Block, For, Prefetch, Role, Seq, Stmt, seq
@@ -73,8 +73,9 @@ def open_loops(stmt: Stmt) -> frozenset[Var]:
 
 def dim_of_loop(stmt: Stmt, var: Var) -> Dim | None:
     """The dim that ends a loop, each of whose iterations is a point of an axis; None for others."""
+    once = {loop.var: index(0) for loop in loops_below(stmt) if loop.extent == 1}
     counted = [
-        (it.dim, binding is var)
+        (it.dim, linear(substitute(binding, once)) == Linear(((var, 1),), 0))
         for block in blocks(stmt)
         for it, binding in zip(block.iters, block.bindings, strict=True)
         if var in free_vars(binding)

@@ -314,7 +314,10 @@ def substituted(size: AnySize, values: Mapping[Dim, AnySize]) -> AnySize:
 
 def size_in(size: AnySize, values: Mapping[Dim, int]) -> int:
     """The number that a size is where its dims have these values."""
-    found = substituted(size, values)
+    if isinstance(size, int):
+        return size
+    dim = size.dim
+    found = substituted(size, values) if dim is None else values.get(dim)
     assert isinstance(found, int), f"a value for each dim of {size}"
     return found
 

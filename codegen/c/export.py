@@ -1,14 +1,18 @@
 """A model as C for other projects: one source with kernels, entry and thread pool, a header, a
-makefile. Its weights lie in a file of their own, each constant at a multiple of 64 bytes.
+makefile. Its weights lie in a file of their own, each constant at a multiple of 64 bytes. A model
+has one code, and may have others for sizes that come often, its variants.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import indent
 
 from ...tir.program.program import ReadSize, Slice
+from ...tir.sizes import dims_in
+from ...tir.target.target import Target
 from ..artifact import Parameter
 from ..program_artifact import ProgramArtifact
 from ..text.comments import comment
@@ -22,13 +26,16 @@ from .export_frame import (
     GUARD,
     HEADER,
     MAKEFILE,
+    OTHERS,
     OUTSIDE,
+    RUN,
     SIZES,
     SOURCE,
+    VARIANT,
+    VARIANTS,
 )
 from .frame import TEAM, prelude
-from .program_source import static_definitions
-from .workspace import ALIGNMENT
+from .program_source import numbered, static_definitions
 
 FILE = "model"  # the stem of the files' names
 
@@ -50,36 +57,60 @@ class Export:
     makefile: str
 
 
-def weight_offsets(artifact: ProgramArtifact) -> tuple[tuple[int, ...], int]:
-    """Where each constant that a run reads stands in the file of weights, and the file's bytes."""
-    offsets: list[int] = []
-    size = 0
-    for position in artifact.read:
-        offsets.append(size)
-        size += -(-artifact.constants[position].bytes // ALIGNMENT) * ALIGNMENT
-    return tuple(offsets), size
+@dataclass(frozen=True, slots=True)
+class WeightsFile:
+    """The file of weights.
+
+    offsets: where the constants stand that runs read, for each code of the model, in the order of
+    `read`. bytes: of the file. sums: of its 64-bit words: the sum, and the sum of the running sums.
+    """
+
+    offsets: tuple[tuple[int, ...], ...]
+    bytes: int
+    sums: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedVariant:
+    """The code of a model for one choice of the sizes that calls decide, by name.
+
+    label: the same as a text.
+    """
+
+    label: str
+    sizes: tuple[tuple[str, int], ...]
+    artifact: ProgramArtifact
+
+
+def export_target(artifact: ProgramArtifact, variants: Sequence[ExportedVariant] = ()) -> Target:
+    """What a model is compiled for with its variants: the features that any of them uses."""
+    targets = [artifact.target, *(variant.artifact.target for variant in variants)]
+    used = {feature for target in targets for feature in target.features}
+    return replace(artifact.target, features=tuple(used))  # which puts them in order
 
 
 def export_texts(
-    artifact: ProgramArtifact, pool: str, flags: Sequence[str], sums: tuple[int, int]
+    artifact: ProgramArtifact,
+    pool: str,
+    flags: Sequence[str],
+    weights: WeightsFile,
+    variants: Sequence[ExportedVariant] = (),
 ) -> Export:
     """The texts of an exported model.
 
     pool: the C text of the thread pool. flags: of the compiler, those of the instruction set among
-    them. sums: of the 64-bit words of the weights: the sum, and the sum of the running sums.
+    them. variants: take the places of the model for their sizes.
     """
-    name, title = mangle(artifact.name), f"{comment(artifact.name)} for {artifact.target}"
-    (offsets, weights), names = weight_offsets(artifact), _argument_names(artifact)
+    name, target = mangle(artifact.name), export_target(artifact, variants)
+    title, names = f"{comment(artifact.name)} for {target}", _argument_names(artifact)
     first = len(artifact.inputs) + len(artifact.outputs)
-    rest, told = names[len(artifact.inputs) : first], names[first : first + len(artifact.dims)]
-    sizes = dict(zip(artifact.dims, told, strict=True))
-    found = dict(zip(artifact.sizes_read, names[first + len(told) :], strict=True))
-    parameters = ", ".join(_parameters(artifact, name, names))
-    arguments = [f"(void *){n}" for n in names[: len(artifact.inputs)]]
-    arguments += [f"weights + {offset}" for offset in offsets]
-    arguments += [*rest, *(f"(void *)(intptr_t){n}" for n in sizes.values()), "scratch"]
-    definitions = static_definitions(artifact)
-    target = artifact.target
+    told = dict(zip(artifact.dims, names[first : first + len(artifact.dims)], strict=True))
+    codes = [artifact, *(variant.artifact for variant in variants)]
+    runs = [
+        _run(artifact, number, code, offsets, names)
+        for number, (code, offsets) in enumerate(zip(codes, weights.offsets, strict=True))
+    ]
+    definitions = static_definitions(codes)
     known = _MACROS.get(target.isa, {})
     macros = [known[name] for name in ("", *target.features) if name in known]
     isa = " ".join(flag for flag in flags if flag.startswith("-m"))
@@ -88,48 +119,113 @@ def export_texts(
         file=FILE,
         name=name,
         pool=_POOL_NAMES.sub(f"{name}_pool_", pool),
-        prelude=prelude(artifact.target, definitions).replace(TEAM, ""),
+        prelude=prelude(target, definitions).replace(TEAM, ""),
         guard="".join(GUARD.format(macro=macro, flags=isa) for macro in macros),
         definitions=definitions,
-        scratch=artifact.scratch_bytes(0),
-        thread_scratch=artifact.thread_workspace_bytes,
-        weights=weights,
-        sum=sums[0],
-        sums=sums[1],
-        parameters=parameters,
-        arguments=", ".join(arguments),
-        symbol=artifact.symbol,
-        failed=_failed(artifact),
-        found=_found(artifact, found, names),
+        scratch=max(code.scratch_bytes(0) for code in codes),
+        thread_scratch=max(code.thread_workspace_bytes for code in codes),
+        weights=weights.bytes,
+        sum=weights.sums[0],
+        sums=weights.sums[1],
+        parameters=", ".join(_parameters(artifact, name, names)),
+        runs=_dispatch(variants, runs, {dim.name: name for dim, name in told.items()}),
         outside="".join(
-            OUTSIDE.format(name=name, low=dim.low, high=dim.high) for dim, name in sizes.items()
+            OUTSIDE.format(name=name, low=dim.low, high=dim.high) for dim, name in told.items()
         ),
     )
-    header = HEADER.format(
+    header = _header(artifact, title, weights.bytes, names, variants)
+    makefile = MAKEFILE.format(title=title, file=FILE, flags=" ".join(flags))
+    return Export(source, header, makefile)
+
+
+def _header(
+    artifact: ProgramArtifact,
+    title: str,
+    weights: int,
+    names: Sequence[str],
+    variants: Sequence[ExportedVariant],
+) -> str:
+    """The header. weights: bytes of their file."""
+    name = mangle(artifact.name)
+    codes = [artifact, *(variant.artifact for variant in variants)]
+    listed = "\n".join(f" *   {comment(variant.label)}" for variant in variants)
+    return HEADER.format(
         title=title,
         file=FILE,
         name=name,
         guard=name.upper(),
         tensors="\n".join(_described(artifact, names)),
+        variants=VARIANTS.format(listed=listed) if variants else "",
         weights=weights,
-        parameters=parameters,
-        checked=CHECKED if artifact.checks else "",
+        parameters=", ".join(_parameters(artifact, name, names)),
+        checked=CHECKED if any(code.checks for code in codes) else "",
         sizes=SIZES if artifact.dims else "",
-        found=FOUND_SIZES if found else "",
-    )
-    makefile = MAKEFILE.format(title=title, file=FILE, flags=" ".join(flags))
-    return Export(source, header, makefile)
-
-
-def _found(artifact: ProgramArtifact, sizes: Mapping[ReadSize, str], names: Sequence[str]) -> str:
-    """The lines that say the sizes that a run has computed."""
-    return "".join(
-        FOUND.format(name=name, place=_place(step.source, names, artifact))
-        for step, name in sizes.items()
+        found=FOUND_SIZES if _sizes_found(artifact) else "",
     )
 
 
-def _place(item: Slice, names: Sequence[str], artifact: ProgramArtifact) -> str:
+def _run(
+    model: ProgramArtifact,
+    number: int,
+    artifact: ProgramArtifact,
+    offsets: Sequence[int],
+    names: Sequence[str],
+) -> str:
+    """The lines that run the model by one of its codes, and look at what the run has found.
+
+    names: of the model's arguments. offsets: of the constants that the code reads.
+    """
+    count = len(artifact.inputs)
+    first = count + len(artifact.outputs)
+    arguments = [f"(void *){name}" for name in names[:count]]
+    arguments += [f"weights + {offset}" for offset in offsets]
+    arguments += names[count:first]
+    told = names[first : first + len(artifact.dims)]  # none of a variant
+    arguments += [*(f"(void *)(intptr_t){name}" for name in told), "scratch"]
+    found = zip(_sizes_found(model), names[first + len(model.dims) :], strict=True)
+    read = {step.dim.name: step.source for step in _sizes_found(artifact)}
+    return RUN.format(
+        name=mangle(artifact.name),
+        symbol=numbered(artifact.symbol, number),
+        arguments=", ".join(arguments),
+        found="".join(
+            FOUND.format(name=name, place=_place(read[step.dim.name], names, artifact, offsets))
+            for step, name in found
+        ),
+        failed=_failed(artifact),
+    )
+
+
+def _dispatch(
+    variants: Sequence[ExportedVariant], runs: Sequence[str], told: Mapping[str, str]
+) -> str:
+    """The lines that run the model: by the code for the sizes of the call. told: what the sizes are
+    called in C.
+    """
+    others, *own = runs
+    if not own:
+        return others
+    lines = [
+        VARIANT.format(
+            otherwise="    } else " if number else "    ",
+            condition=" && ".join(f"{told[name]} == {size}" for name, size in variant.sizes),
+            label=comment(variant.label),
+            run=indent(run, "    "),
+        )
+        for number, (variant, run) in enumerate(zip(variants, own, strict=True))
+    ]
+    return "".join([*lines, OTHERS.format(run=indent(others, "    "))])
+
+
+def _sizes_found(artifact: ProgramArtifact) -> tuple[ReadSize, ...]:
+    """The sizes of outputs that a run computes."""
+    made = dims_in(size for parameter in artifact.outputs for size in parameter.shape)
+    return tuple(step for step in artifact.sizes_read if step.dim in made)
+
+
+def _place(
+    item: Slice, names: Sequence[str], artifact: ProgramArtifact, offsets: Sequence[int]
+) -> str:
     """Where a number lies when a run is over, in the function that runs a model."""
     match item.space:
         case "arena":
@@ -137,7 +233,6 @@ def _place(item: Slice, names: Sequence[str], artifact: ProgramArtifact) -> str:
         case "input":
             return names[item.position]
         case "constant":
-            offsets, _ = weight_offsets(artifact)
             return f"weights + {offsets[artifact.read.index(item.position)]}"
         case _:
             return names[len(artifact.inputs) + item.position]
@@ -174,7 +269,7 @@ def _argument_names(artifact: ProgramArtifact) -> list[str]:
     for taken in ("model", "scratch", "threads", "weights", "args", "own"):
         names.fresh(taken)
     wanted = [parameter.name for parameter in (*artifact.inputs, *artifact.outputs)]
-    dims = (*artifact.dims, *(step.dim for step in artifact.sizes_read))
+    dims = (*artifact.dims, *(step.dim for step in _sizes_found(artifact)))
     return [names.fresh(name) for name in (*wanted, *(dim.name for dim in dims))]
 
 
@@ -185,7 +280,7 @@ def _described(artifact: ProgramArtifact, names: Sequence[str]) -> list[str]:
         f" *   {p.role} {name}: {p.dtype}[{', '.join(map(str, p.shape))}] ({comment(p.name)[:60]})"
         for p, name in zip(parameters, names, strict=False)
     ]
-    told, found = artifact.dims, [step.dim for step in artifact.sizes_read]
+    told, found = artifact.dims, [step.dim for step in _sizes_found(artifact)]
     kinds = [*("size" for _ in told), *("computed size" for _ in found)]
     sizes = zip(kinds, (*told, *found), names[len(parameters) :], strict=True)
     return [*lines, *(f" *   {kind} {n}: {dim.low} to {dim.high}" for kind, dim, n in sizes)]

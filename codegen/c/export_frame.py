@@ -10,7 +10,7 @@ HEADER = """\
  *
  * Build: make, or put {file}.c into a project and compile it with the flags of the Makefile.
  * Arrays are dense, row-major, aligned to their items.
-{tensors}
+{tensors}{variants}
  */
 #ifndef TILEWRIGHT_{guard}_H
 #define TILEWRIGHT_{guard}_H
@@ -114,13 +114,27 @@ int {name}_run({parameters})
     if (!scratch)
         return -1;
     char *const weights = model->weights;
-    void *const args[] = {{{arguments}}};
     (void)weights;
-    {name}_pool_run({symbol}, args, threads);
     int result = 0;
-{found}{failed}    free(own);
+{runs}    free(own);
     return result;
 }}
+"""
+
+# What follows stands in the function that runs a model: once, or for each choice of sizes that has
+# code of its own, indented, and for the others.
+RUN = """\
+    void *const args[] = {{{arguments}}};
+    {name}_pool_run({symbol}, args, threads);
+{found}{failed}"""
+
+VARIANT = """\
+{otherwise}if ({condition}) {{   /* {label} */
+{run}"""
+
+OTHERS = """\
+    }} else {{
+{run}    }}
 """
 
 # In the comment on the function that runs a model some of whose indices are checked.
@@ -130,6 +144,12 @@ CHECKED = """, or 1 where an index lay outside
 # Likewise, of a model some of whose sizes a run decides.
 SIZES = """, or -2, and nothing is written, where
  * a size lies outside of its bounds"""
+
+# In the header of a model with variants.
+VARIANTS = """
+ * Some sizes have code of their own, a variant, whose results have the bits of the model compiled
+ * for these sizes alone; all share the weights and the scratch memory:
+{listed}"""
 
 # Likewise, of a model some of whose sizes a run computes.
 FOUND_SIZES = """

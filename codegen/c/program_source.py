@@ -4,13 +4,16 @@ as one likes, or for a file that others compile, with nothing visible but what t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from ...tir.target.target import Target
 from ..program_artifact import ProgramArtifact
 from ..text.comments import comment
 from .frame import prelude
-from .program_frame import FUNCTION_TYPE
+from .program_frame import COPY, FUNCTION_TYPE
+
+_SYMBOL = re.compile(r"\btw_model_")
 
 
 def program_source(artifact: ProgramArtifact) -> str:
@@ -32,17 +35,28 @@ def declarations(artifact: ProgramArtifact) -> str:
     return f"{FUNCTION_TYPE}tw_function {', '.join(called)};\n" if called else ""
 
 
-def static_definitions(artifact: ProgramArtifact) -> str:
-    """The definitions of the model's entry and of the kernels that it calls, none of them visible
-    outside; without headers.
+def static_definitions(artifacts: Sequence[ProgramArtifact]) -> str:
+    """The definitions of the entries of some models and of the kernels that they call, none of them
+    visible outside; without headers. Symbols of all but the first are `numbered`.
     """
+    copies = any(artifact.main.startswith(COPY) for artifact in artifacts)
+    texts = [COPY] if copies else []
+    for number, artifact in enumerate(artifacts):
+        texts += (numbered(text, number) for text in _static_texts(artifact))
+    return "\n".join(texts)
+
+
+def numbered(text: str, number: int) -> str:
+    """The text with a model's symbols made those of the variant of this number; 0 is the model."""
+    return _SYMBOL.sub(f"tw_variant{number}_", text) if number else text
+
+
+def _static_texts(artifact: ProgramArtifact) -> Iterator[str]:
     called = {launch.function for launch in artifact.launches}
-    texts = [
-        _static(text, kernel.symbol)
-        for kernel, text in zip(artifact.kernels, artifact.texts, strict=True)
-        if kernel.symbol in called
-    ]
-    return "\n".join([*texts, _static(artifact.main, artifact.symbol)])
+    for kernel, text in zip(artifact.kernels, artifact.texts, strict=True):
+        if kernel.symbol in called:
+            yield _static(text, kernel.symbol)
+    yield _static(artifact.main.removeprefix(f"{COPY}\n"), artifact.symbol)
 
 
 def _static(text: str, symbol: str) -> str:

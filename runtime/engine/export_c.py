@@ -9,15 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
-from ...codegen.c.export import FILE, export_texts, weight_offsets
-from ...codegen.program_artifact import ProgramArtifact
+from ...codegen.c.export import (
+    FILE,
+    ExportedVariant,
+    WeightsFile,
+    export_target,
+    export_texts,
+)
 from ...tir.errors import TilewrightError
 from ...tir.output_file import writing_folder
-from ..arrays import Array
+from ..arrays import ALIGNMENT, Array
 from ..cpu.pool import pool_source
 from ..machine.host import why_not_run
 from ..toolchain.compilers import isa_flags
-from .parts import EngineParts
+from .equal_arrays import EqualArrays
+from .parts import EngineParts, Variant
 
 WEIGHTS = "weights.bin"
 
@@ -31,8 +37,8 @@ class ExportError(TilewrightError, ValueError):
 def export_c(parts: EngineParts, folder: Path) -> Path:
     """Write the files; the folder, which is made where it is not there.
 
-    Raises: ExportError for an engine that was not compiled to C, for one that has variants, and for
-    one whose constants a machine that has its instructions is yet to compute; OutputFileError.
+    Raises: ExportError for an engine that was not compiled to C, and for one whose constants a
+    machine that has its instructions is yet to compute; OutputFileError.
     """
     artifact = parts.code.c_program
     if artifact is None:
@@ -42,48 +48,56 @@ def export_c(parts: EngineParts, folder: Path) -> Path:
             code="export-target",
             hints=('tw.compile(model, target="c").export_c(folder)',),
         )
-    if parts.variants:
-        listed = "; ".join(map(str, parts.variants))
-        raise ExportError(
-            f"export: '{artifact.name}' has variants for {listed}; its C has one code for all "
-            "sizes.",
-            code="export-variants",
-            hints=(
-                "tw.compile(model, shapes={...}) without specialise exports that; sizes that are "
-                "numbers export a variant alone.",
-            ),
-        )
-    if not parts.are_prepared:
+    if not all(one.are_prepared for one in (parts, *(v.parts for v in parts.variants))):
         raise ExportError(
             f"export: '{artifact.name}' is for {artifact.target}, {why_not_run(artifact.target)}; "
             "expected a machine that can pack its weights.",
             code="export-foreign",
             hints=("engine.save(path) here, tw.load(path).export_c(folder) on such a machine.",),
         )
-    weights = _weights(artifact, parts.constants)
-    isa = isa_flags(artifact.target)
+    weights, data = _weights([parts, *(variant.parts for variant in parts.variants)])
+    variants = [_exported(variant) for variant in parts.variants]
+    isa = isa_flags(export_target(artifact, variants))
     flags = ("-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno", *isa, *_STRICT)
-    texts = export_texts(artifact, pool_source(), flags, _sums(weights))
+    texts = export_texts(artifact, pool_source(), flags, weights, variants)
     with writing_folder(folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{FILE}.c").write_text(texts.source, encoding="utf-8")
         (folder / f"{FILE}.h").write_text(texts.header, encoding="utf-8")
         (folder / "Makefile").write_text(texts.makefile, encoding="utf-8")
-        (folder / WEIGHTS).write_bytes(weights.data)
+        (folder / WEIGHTS).write_bytes(data.data)
     return folder
 
 
+def _exported(variant: Variant) -> ExportedVariant:
+    artifact = variant.parts.code.c_program
+    assert artifact is not None  # as that of the whole
+    return ExportedVariant(str(variant), variant.sizes, artifact)
+
+
 def _weights(
-    artifact: ProgramArtifact, constants: Sequence[Array | None]
-) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """The bytes of the file of weights."""
-    offsets, size = weight_offsets(artifact)
+    parts: Sequence[EngineParts],
+) -> tuple[WeightsFile, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
+    """The file of weights for some codes of a model: arrays of equal bits stand in it once."""
+    equal, placed, size = EqualArrays(), dict[int, int](), 0
+    arrays, offsets = list[Array](), list[tuple[int, ...]]()
+    for one in parts:
+        own = list[int]()
+        for position in one.artifact.read:
+            array = one.constants[position]
+            assert array is not None, position
+            bits = _bytes(array)
+            first = equal.first(bits)
+            if first is bits:
+                placed[id(bits)] = size
+                arrays.append(bits)
+                size += -(-bits.nbytes // ALIGNMENT) * ALIGNMENT
+            own.append(placed[id(first)])
+        offsets.append(tuple(own))
     data = np.zeros(size, np.uint8)
-    for position, offset in zip(artifact.read, offsets, strict=True):
-        array = constants[position]
-        if array is not None:
-            data[offset : offset + array.nbytes] = _bytes(array)
-    return data
+    for array in arrays:
+        data[placed[id(array)] :][: array.nbytes] = array
+    return WeightsFile(tuple(offsets), size, _sums(data)), data
 
 
 def _bytes(array: Array) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

@@ -45,6 +45,7 @@ class HostError(TilewrightError, ValueError):
 
 _ARM = ("aarch64", "arm64")
 _USUAL_L3 = 32 << 20
+THREADS_ANYWHERE = 64  # that a run may ask for on any machine
 _DIGITS = 40  # of a number that somebody typed, at most
 
 
@@ -193,10 +194,10 @@ def allowed_cpus() -> int:
 
 
 def most_threads() -> int:
-    """The most threads that a run may ask for: four for each CPU of the machine, at least 64. Each
-    stays alive, and more of them only wait for one another.
+    """The most threads that a run may ask for: four for each CPU of the machine, at least
+    `THREADS_ANYWHERE`. Each stays alive, and more of them only wait for one another.
     """
-    return max(64, 4 * (os.cpu_count() or 1))
+    return max(THREADS_ANYWHERE, 4 * (os.cpu_count() or 1))
 
 
 def default_threads() -> int:

@@ -20,6 +20,7 @@ from tilewright.runtime.machine.host import CPU_VARIABLE, can_compile
 from tilewright.runtime.machine.timing import Timing
 from tilewright.tir.target.target import Target
 
+from ..graph.open_models import perceptron
 from .conftest import Command
 
 QUICK = ("--target", "python", "--iterations", "0")
@@ -307,6 +308,25 @@ def test_export_c_writes_a_folder_of_files(tilewright: Command, tiny: Path) -> N
     assert set(found["files"]) == {"Makefile", "model.c", "model.h", "weights.bin"}
     assert found["files"]["model.c"] == Path("out/model.c").stat().st_size
     assert "out/model.h (" in tilewright("export-c", tiny, "-o", "out").out
+
+
+@pytest.mark.needs_cc
+def test_export_c_writes_variants_also_of_an_engine_that_has_them(
+    tilewright: Command, tmp_path: Path
+) -> None:
+    model = tmp_path / "open.onnx"
+    model.write_bytes(perceptron().SerializeToString())
+    asked = ["--shapes", "batch:1-4-16", "--specialise", "batch:1", "--specialise", "batch:8"]
+    assert tilewright("export-c", model, *asked, "-o", "out").code == 0
+    assert " *   batch 1\n *   batch 8\n" in Path("out/model.h").read_text()
+    assert tilewright("compile", model, *asked, "-o", "open.twe").code == 0
+    assert tilewright("export-c", "open.twe", "-o", "again").code == 0
+    for file in Path("out").iterdir():
+        assert Path("again", file.name).read_bytes() == file.read_bytes()
+    refused = tilewright("export-c", "open.twe", "--specialise", "batch:2", "-o", "third")
+    assert "--specialise is given with the engine 'open.twe'" in refused.err
+    several = tilewright("compile", model, *asked[:2], "--specialise", "batch:1-2-3")
+    assert "--specialise: 'batch' has several sizes; expected one. [cli-sizes]" in several.err
 
 
 @pytest.mark.needs_cc

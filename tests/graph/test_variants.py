@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import pickle
+import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,14 +14,14 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tests.exported import exported
 from tests.graph.flow_models import INT64, model, node, value
 from tests.graph.open_models import encoder, perceptron
 from tilewright.driver.backends.table import read_code
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.options import OptionError
-from tilewright.runtime.arrays import Array, address
+from tilewright.runtime.arrays import Array, address, empty_aligned
 from tilewright.runtime.engine.engine import Engine
-from tilewright.runtime.engine.export_c import ExportError
 from tilewright.runtime.engine.format import EngineFileError
 from tilewright.runtime.engine.parts import EngineParts
 from tilewright.runtime.engine.reader import EngineFile
@@ -201,16 +204,64 @@ def test_a_machine_of_another_kind_builds_the_variants_anew(
     assert built.stats.hits == 1
 
 
-def test_its_c_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ExportError) as caught:
-        small().export_c(tmp_path / "c")
-    assert str(caught.value) == (
-        "ExportError: export: 'open' has variants for batch 1; batch 8; its C has one code for all "
-        "sizes. [export-variants]\n"
-        "  Hint: tw.compile(model, shapes={...}) without specialise exports that; sizes that are "
-        "numbers export a variant alone."
-    )
-    assert not (tmp_path / "c").exists()
+class ExportedModel:
+    """An engine as C, called on the engine's inputs and outputs; scratch memory is given."""
+
+    def __init__(self, one: Engine, folder: Path) -> None:
+        self.library, self.weights = exported(one, folder)
+        self.engine = one
+        self.library.open_scratch_bytes.restype = ctypes.c_size_t
+
+    def run(self, given: dict[str, Array], y: Array, sizes: Sequence[int], threads: int) -> int:
+        """What the run says. y: its output."""
+        memory = empty_aligned((self.library.open_scratch_bytes(threads),), np.uint8)
+        taken = [*(given[spec.name] for spec in self.engine.inputs), y, memory]
+        pointers = [ctypes.c_void_p(address(array)) for array in taken]
+        told = map(ctypes.c_int64, sizes)
+        return int(
+            self.library.open_run(self.weights, *pointers[:-1], *told, pointers[-1], threads)
+        )
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+def test_its_c_has_the_bits_of_the_engine_at_every_size(tmp_path: Path) -> None:
+    made = ExportedModel(small(), tmp_path)
+    for batch in range(1, 17):
+        x = rows(batch)
+        for threads in (1, 2, 3):
+            y = np.full((batch, 12), np.nan, np.float32)
+            assert made.run({"x": x}, y, (batch,), threads) == 0
+            assert y.tobytes() == small().run({"x": x})["y"].tobytes()
+    untouched = np.full((16, 12), 7, np.float32)
+    for batch in (0, 17, -1):
+        assert made.run({"x": rows(16)}, untouched, (batch,), 1) == -2
+    assert (untouched == 7).all()
+    header = (tmp_path / "c" / "model.h").read_text()
+    assert " *   batch 1\n *   batch 8\n" in header
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+def test_its_c_chooses_by_all_sizes_and_holds_equal_weights_once(tmp_path: Path) -> None:
+    made = ExportedModel(engine(), tmp_path)
+    for batch, seq in ((1, 20), (2, 8), (1, 8), (2, 20), (3, 20), (1, 1)):
+        given = words(batch, seq)
+        wanted = engine().run(given)["y"]
+        for threads in (1, 2):
+            y = np.full_like(wanted, np.nan)
+            assert made.run(given, y, (batch, seq), threads) == 0
+            assert y.tobytes() == wanted.tobytes()
+    parts = [engine().parts, *(one.parts for one in engine().parts.variants)]
+    held = {(a.size, a.tobytes()): -(-a.nbytes // 64) * 64 for one in parts for a in _read(one)}
+    assert (tmp_path / "c" / "weights.bin").stat().st_size == sum(held.values())
+    plan = engine().memory_plan
+    needed = plan.arena_bytes + plan.workspace_bytes + 2 * plan.thread_workspace_bytes
+    assert made.library.open_scratch_bytes(2) <= needed
+
+
+def _read(parts: EngineParts) -> list[Array]:
+    """The constants of runs as they lie in memory."""
+    constants = (parts.constants[position] for position in parts.artifact.read)
+    return [np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in constants if a is not None]
 
 
 @pytest.mark.parametrize("wrong", [{"batch": 17}, {"batch": 0}, {"rows": 1}, {}, 8, {"batch": 2.0}])
@@ -263,11 +314,23 @@ def test_sizes_of_runs_are_logged_once_and_chosen_for_variants(tmp_path: Path) -
     assert [str(variant) for variant in made.parts.variants] == ["batch 8"]
 
 
-def test_a_variant_of_a_model_whose_data_decide_sizes_gives_true_shapes() -> None:
+def counting() -> Engine:
+    """Finds what is not zero; a run computes how many there are."""
     nodes = [node("NonZero", ["x"], ["found"])]
     made = model(nodes, [value("x", shape=("batch", 6))], [value("found", INT64, (2, "count"))])
-    one = tw.compile(made, "c", shapes={"batch": (1, 2, 4)}, specialise=[{"batch": 2}])
+    return tw.compile(made, "c", shapes={"batch": (1, 2, 4)}, specialise=[{"batch": 2}])
+
+
+def test_a_variant_of_a_model_whose_data_decide_sizes_gives_true_shapes(tmp_path: Path) -> None:
+    one = counting()
+    library, weights = exported(one, tmp_path)
     for batch in (2, 3, 2):
         x = np.random.default_rng(batch).integers(0, 2, (batch, 6)).astype(np.float32)
-        np.testing.assert_array_equal(one(x), np.array(np.nonzero(x)))
+        wanted = np.array(np.nonzero(x))
+        np.testing.assert_array_equal(one(x), wanted)
+        y, count = np.zeros(2 * batch * 6, np.int64), ctypes.c_int64(-1)
+        pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (x, y)]
+        sizes = ctypes.c_int64(batch), ctypes.byref(count)
+        assert library[f"{one.name}_run"](weights, *pointers, *sizes, None, 2) == 0
+        np.testing.assert_array_equal(y[: 2 * count.value].reshape(2, -1), wanted)
     assert one.stats.hits == 2

@@ -257,5 +257,9 @@ def test_a_loop_of_whole_points_has_the_dim_of_its_axis() -> None:
     sch = Schedule(te.func(a, te.compute((n, 8), lambda i, j: a[i, j] + 1.0, name="B"), name="f"))
     i, j = sch.loops("B")
     assert (sch.dim(i), sch.dim(j)) == (n, None)
-    i_0, i_1 = sch.split(i, (None, 2))
+    once, _ = sch.split(j, (1, None))
+    assert (sch.dim(i), sch.dim(once)) == (n, None)
+    whole, _ = sch.split(i, (None, 1))  # one point in each iteration
+    assert sch.dim(whole) is n
+    i_0, i_1 = sch.split(whole, (None, 2))
     assert (sch.dim(i_0), sch.dim(i_1)) == (None, None)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from ....tir.analysis.bounds import bounds
 from ....tir.analysis.linear import Linear, Ranges, expression, linear
 from ....tir.analysis.simplify import simplify, simplify_stmt
-from ....tir.analysis.tile_parts import tile_parts
+from ....tir.analysis.tile_parts import TileParts, tile_parts
 from ....tir.conditions import all_of, conjuncts, names_dim
 from ....tir.expr import LE, LT, Expr, Var, index
 from ....tir.func import PrimFunc
 from ....tir.node import Node
 from ....tir.stmt import Alloc, Block, For, ForKind, If, IterKind, Seq, Stmt, seq
-from ....tir.visit import blocks, free_vars, fresh_copy, loads, transform, walk
-from .smaller_tiles import smaller_tiles
+from ....tir.visit import blocks, free_vars, fresh_copy, loads, substitute, transform, walk
+from .smaller_tiles import smaller_tiles, tile_of_rows_left
 
 # what a tile is made of: copies of a body, lanes, the points of an instruction
 IN_TILES = (ForKind.UNROLLED, ForKind.VECTORIZED, ForKind.TENSORIZED)
@@ -68,12 +68,12 @@ class _Tests:
 class _Fitted:
     """Rewrites statements.
 
-    on_grid: the loops are those of a grid. parts: into how many smaller tiles one is cut. left:
-    here is what is left of a tile. copies: loops around that are written out.
+    on_grid: the loops are those of a grid. parts: of a tile. left: here is what is left of a tile.
+    copies: loops around that are written out.
     """
 
     on_grid: bool
-    parts: int
+    parts: TileParts
     left: bool = False
     copies: int = 0
 
@@ -108,6 +108,11 @@ class _Fitted:
         tests = _shared(body, loop.var, ranges)
         if tests is None:
             match body:
+                case If() if (some := _whole_test(body, loop, ranges)) is not None:
+                    assert body.orelse is not None
+                    then = self._inside(body.then, loop, ranges)
+                    orelse = self.stmt(body.orelse, ranges)
+                    return If(some, If(body.condition, then, orelse))
                 case Seq():
                     return seq(*(self._inside(child, loop, ranges) for child in body.body))
                 case Alloc():
@@ -125,9 +130,9 @@ class _Fitted:
 
     def _left(self, body: Stmt, tests: _Tests, ranges: Ranges) -> Stmt:
         """What runs of a tile that is not whole, in smaller tiles where it can be."""
-        return replace(self, left=True).stmt(
-            smaller_tiles(body, tests.of, self.parts) or body, ranges
-        )
+        at_once = tile_of_rows_left(body, tests.of, self.parts.rows)
+        smaller = at_once or smaller_tiles(body, tests.of, self.parts.count) or body
+        return replace(self, left=True).stmt(smaller, ranges)
 
 
 def _shared(body: Stmt, var: Var, ranges: Ranges) -> _Tests | None:
@@ -153,6 +158,28 @@ def _shared(body: Stmt, var: Var, ranges: Ranges) -> _Tests | None:
     return None
 
 
+def _whole_test(body: If, loop: For, ranges: Ranges) -> Expr | None:
+    """Where something runs in a loop whose last iteration stands apart; None where not all blocks
+    test the same.
+
+    if i < 9: for j: if i*72 + j < n: s  else: for j: if j + 648 < n: t   ->   i*72 < n
+    """
+    last = index(loop.extent - 1)
+    if body.orelse is None or body.condition != LT(loop.var, last):
+        return None
+    tests = _shared(body.then, loop.var, ranges)
+    if tests is None:
+        return None
+    wanted = simplify(substitute(tests.some, {loop.var: last}), ranges)
+    inner: Ranges = {n.var: (0, n.extent - 1) for n in walk(body.orelse) if isinstance(n, For)}
+    tested = (
+        [_ends(c, ranges, inner) for c in conjuncts(block.predicate)]
+        for block in blocks(body.orelse)
+    )
+    whole = all(any(e is not None and e[0] == wanted for e in ends) for ends in tested)
+    return tests.some if whole else None
+
+
 def _compared(condition: Expr) -> Linear:
     """The left side of a comparison less its right side."""
     assert isinstance(condition, LT | LE)
@@ -160,13 +187,16 @@ def _compared(condition: Expr) -> Linear:
 
 
 def _tests(condition: Expr, var: Var, ranges: Ranges, inner: Ranges) -> tuple[Expr, Expr] | None:
-    """Where a condition on a dim and `var` holds for some values of the loops inside, and where
-    for all; None for another condition, and where these loops run through all there can be.
+    """The `_ends` of a condition that is one on `var`, too."""
+    ends = _ends(condition, ranges, inner) if var in free_vars(condition) else None
+    return ends if ends is not None and var in free_vars(ends[1]) else None
+
+
+def _ends(condition: Expr, ranges: Ranges, inner: Ranges) -> tuple[Expr, Expr] | None:
+    """Where a condition on a dim holds for some values of the loops inside, and where for all; None
+    for another condition, and where these loops run through all there can be.
     """
-    used = free_vars(condition)
-    if var not in used or not names_dim(condition) or loads(condition):
-        return None
-    if not isinstance(condition, LT | LE):
+    if not isinstance(condition, LT | LE) or not names_dim(condition) or loads(condition):
         return None
     form = _compared(condition)
     moving = tuple(t for t in form.terms if free_vars(t[0]) & inner.keys())
@@ -178,7 +208,7 @@ def _tests(condition: Expr, var: Var, ranges: Ranges, inner: Ranges) -> tuple[Ex
         simplify(type(condition)(expression(Linear(still, form.constant + end)), index(0)), ranges)
         for end in (low, high)
     )
-    return (some, every) if var in free_vars(every) else None
+    return some, every
 
 
 def _tested_first(loop: For, ranges: Ranges) -> For:

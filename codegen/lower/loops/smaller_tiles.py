@@ -1,7 +1,8 @@
 """Cut a tile into smaller ones, for what a call leaves of it.
 
 A tile is rows, or vectors, that are written out: `for ii in unrolled(8)`, in each statement of a
-body. The body runs for a part of its rows at a time, for one vector at a time.
+body. The body runs for a part of its rows at a time, for one vector at a time; or for all rows that
+are left, whose number chooses among bodies.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from ....tir.analysis.linear import Linear, linear
 from ....tir.buffer import Buffer, Load
-from ....tir.conditions import conjuncts
+from ....tir.conditions import all_of, conjuncts
 from ....tir.dim import Dim
-from ....tir.expr import LE, LT, Expr, Var
+from ....tir.expr import LE, LT, Expr, Var, index
 from ....tir.node import Node
-from ....tir.stmt import Alloc, Block, For, ForKind, Stmt, Store
-from ....tir.visit import free_vars, loads, stores, substitute, transform, walk
+from ....tir.stmt import Alloc, Block, For, ForKind, If, Stmt, Store
+from ....tir.visit import free_vars, fresh_copy, loads, stores, substitute, transform, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,10 @@ def smaller_tiles(body: Stmt, tested: Mapping[Block, Expr], parts: int) -> For |
     reads at the row of a block alone.
     """
     loops = {node.var: node for node in walk(body) if isinstance(node, For)}
-    rows = {block: _rows(block, condition, loops) for block, condition in tested.items()}
-    known = {block: own for block, own in rows.items() if own is not None}
-    first = next(iter(known.values()), None)
-    if first is None or len(known) < len(rows) or not all(r.is_like(first) for r in known.values()):
+    known = _tile_rows(body, tested, loops)
+    if not known:
         return None
-    if not _are_apart(body, known):
-        return None
+    first = next(iter(known.values()))
     size = 1 if first.in_lanes else -(-first.loop.extent // parts)
     outer = Var(first.loop.var.name, first.loop.var.type)
     cut = {own.loop for own in known.values()}
@@ -70,6 +68,60 @@ def smaller_tiles(body: Stmt, tested: Mapping[Block, Expr], parts: int) -> For |
         return replace(node, var=inner, extent=size, body=moved)
 
     return For(outer, -(-first.loop.extent // size), ForKind.SERIAL, transform(body, smaller))
+
+
+def tile_of_rows_left(body: Stmt, tested: Mapping[Block, Expr], most: int) -> Stmt | None:
+    """As `smaller_tiles`, but one tile of all rows that are left, where at least one is.
+
+    for ii in unrolled(4): if i*4 + ii < n: s
+    ->  if i*4 + 2 < n: for ii in unrolled(3): s
+        else: if i*4 + 1 < n: for ii in unrolled(2): s
+              else: s[ii := 0]
+
+    tested: as there. Requires: the first row exists, and not all do. None where `smaller_tiles`
+    gives None, of vectors, and of a tile that has more than `most` rows.
+    """
+    loops = {node.var: node for node in walk(body) if isinstance(node, For)}
+    known = _tile_rows(body, tested, loops)
+    if not known:
+        return None
+    block, first = next(iter(known.items()))
+    inside = free_vars(tested[block]) & loops.keys()
+    if first.in_lanes or first.loop.extent > most or inside != {first.loop.var}:
+        return None
+    cut = {own.loop.var for own in known.values()}
+
+    def tile(size: int) -> Stmt:
+        def smaller(node: Node) -> Node:
+            if isinstance(node, Block) and node in tested:
+                kept = (c for c in conjuncts(node.predicate) if c != tested[node])
+                return replace(node, predicate=all_of(*kept))
+            if isinstance(node, For) and node.var in cut:
+                alone = substitute(node.body, {node.var: index(0)})
+                return alone if size == 1 else replace(node, extent=size)
+            return node
+
+        return fresh_copy(transform(body, smaller))
+
+    found = tile(1)
+    for size in range(2, first.loop.extent):
+        exists = substitute(tested[block], {first.loop.var: index(size - 1)})
+        found = If(exists, tile(size), found)
+    return found
+
+
+def _tile_rows(
+    body: Stmt, tested: Mapping[Block, Expr], loops: Mapping[Var, For]
+) -> dict[Block, _Rows]:
+    """How each block runs through the rows; none where they are not written out alike, or where one
+    may need another.
+    """
+    rows = {block: _rows(block, condition, loops) for block, condition in tested.items()}
+    known = {block: own for block, own in rows.items() if own is not None}
+    first = next(iter(known.values()), None)
+    if first is None or len(known) < len(rows) or not all(r.is_like(first) for r in known.values()):
+        return {}
+    return known if _are_apart(body, known) else {}
 
 
 def _rows(block: Block, condition: Expr, loops: Mapping[Var, For]) -> _Rows | None:

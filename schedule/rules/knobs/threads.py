@@ -25,8 +25,9 @@ def share_out(
 ) -> None:
     """Run nested loops around a block in parallel, where its `elements` are worth a barrier: the
     first of them, joined with the next one where it is too short to share out.
-    default: how many loops are shared out by default, where that is known: two where a call decides
-    how many iterations the first one has, and no others. piece: which loops these are, of several.
+    default: how many loops are shared out by default, where that is known. Where a call decides how
+    many iterations the first one has, which may be one, and no others, it is joined in any case.
+    piece: which loops these are, of several.
     """
     loops = [loop for loop in outer if sch.extent(loop) > 1] or list(outer[:1])
     if not loops:
@@ -38,7 +39,7 @@ def share_out(
         default = 0
         if elements >= SERIAL_ELEMENTS:
             default = 2 if nested and is_uneven(sch.extent(loops[0]), target) else 1
-    elif joined and sch.dim(loops[0]) is not None and not sch.is_open(loops[1]):
+    if default and joined and sch.dim(loops[0]) is not None and not sch.is_open(loops[1]):
         default = 2
     choices = [default]
     if target.threads > 1 and sch.extent(loops[0]) > 1:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from ....tir.analysis.tile_parts import TileParts
 from ....tir.dtype import DType
 from ....tir.target.target import CpuTarget
 
@@ -101,15 +102,17 @@ def pieces(extent: int, size: int) -> tuple[tuple[int, int], ...]:
     return tuple(p for p in ((whole, size), (1, rest)) if p[0] and p[1])
 
 
-def pieces_of_call(extent: int, size: int, parts: int) -> tuple[tuple[int, int], ...]:
+def pieces_of_call(extent: int, size: int, parts: TileParts) -> tuple[tuple[int, int], ...]:
     """(count, size) of the pieces of an extent that a call decides: the incomplete one runs in
-    smaller ones, `parts` to one, and what is left of these in smaller ones still.
+    smaller ones, and what is left of these in smaller ones still, or at once.
     """
     found: list[tuple[int, int]] = []
     while extent:
         whole, extent = divmod(extent, size)
         found += [(whole, size)] if whole else []
-        size = -(-size // parts)
+        if extent and size <= parts.rows:
+            return (*found, (1, extent))
+        size = -(-size // parts.count)
     return tuple(found)
 
 
@@ -123,12 +126,12 @@ def tile_cycles(
     target: CpuTarget,
     points: int = 1,
     *,
-    parts: int = 0,
+    parts: TileParts | None = None,
     narrow: Narrow = _WIDE,
 ) -> float:
     """Cycles for outer x inner rows and `columns` columns with `steps` reduction steps of `points`
-    products each, edges counted as what they compute. parts: smaller tiles in one, where a call
-    decides the inner rows. narrow: which operands are converted.
+    products each, edges counted as what they compute. parts: of a tile, where a call decides the
+    inner rows. narrow: which operands are converted.
     """
     lanes = target.lanes(dtype)
     streamed = 2 * steps * tile.vectors * target.vector_bytes > target.l1_bytes

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ....tir.analysis.linear import linear
-from ....tir.analysis.tile_parts import HALVES, tile_parts
+from ....tir.analysis.tile_parts import AT_ONCE, tile_parts
 from ....tir.func import PrimFunc
 from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ....tir.stmt import Block
@@ -164,8 +164,8 @@ def _choose_tile(sch: Schedule, found: Contraction, target: CpuTarget, points: i
     tiles = candidates(outer, inner, *work, narrow)
     outer, inner = found.usual_rows
     is_open = bool(found.rows) and found.rows[-1].dim is not None
-    parts = tile_parts(sch.func.dims) if is_open else 0
-    counts = {inner, -(-inner // 2)} if parts == HALVES else {inner}
+    parts = tile_parts(sch.func.dims) if is_open else None
+    counts = {inner, -(-inner // 2)} if parts == AT_ONCE else {inner}
     is_streamed = len(found.rows) == 1 and streams(found, target)
 
     def price(tile: Tile) -> float:

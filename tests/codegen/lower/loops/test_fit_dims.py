@@ -78,22 +78,21 @@ def test_whole_tiles_have_no_tests_and_what_is_left_stands_behind() -> None:
         "    for i_0 in range(3):\n"
         "        if i_0 * 4 < n:\n"
         "            if n - i_0 * 4 <= 3:\n"
-        "                for i_1 in range(2):\n"
-        "                    if i_0 * 4 + i_1 * 2 + 1 < n:\n"
-        "                        for i_1_1 in unrolled(2):\n"
+        "                if i_0 * 4 + 2 < n:\n"
+        "                    for i_1 in unrolled(3):\n"
+        "                        for j in range(3):\n"
+        '                            with block("B", vi=spatial(9, i_0 * 4 + i_1), vj=spatial(3, j)):\n'
+        "                                B[vi, vj] = A[vi, vj] * 2.0\n"
+        "                else:\n"
+        "                    if i_0 * 4 + 1 < n:\n"
+        "                        for i_1 in unrolled(2):\n"
         "                            for j in range(3):\n"
-        '                                with block("B", vi=spatial(9, i_0 * 4 + i_1_1), '
-        "vj=spatial(3, j)):\n"
+        '                                with block("B", vi=spatial(9, i_0 * 4 + i_1), vj=spatial(3, j)):\n'
         "                                    B[vi, vj] = A[vi, vj] * 2.0\n"
-        "                for i_1 in range(2):\n"
-        "                    if i_0 * 4 + i_1 * 2 < n:\n"
-        "                        if n - i_0 * 4 - i_1 * 2 <= 1:\n"
-        "                            for i_1_1 in range(2):\n"
-        "                                if i_0 * 4 + i_1 * 2 + i_1_1 < n:\n"
-        "                                    for j in range(3):\n"
-        '                                        with block("B", vi=spatial(9, i_0 * 4 + i_1 * 2), '
-        "vj=spatial(3, j)):\n"
-        "                                            B[vi, vj] = A[vi, vj] * 2.0"
+        "                    else:\n"
+        "                        for j in range(3):\n"
+        '                            with block("B", vi=spatial(9, i_0 * 4), vj=spatial(3, j)):\n'
+        "                                B[vi, vj] = A[vi, vj] * 2.0"
     )
 
 
@@ -109,22 +108,21 @@ def test_a_loop_that_is_shared_out_stays_one() -> None:
         '                        with block("B", vi=spatial(9, i_0 * 4 + i_1), vj=spatial(3, j)):\n'
         "                            B[vi, vj] = A[vi, vj] * 2.0\n"
         "            else:\n"
-        "                for i_1 in range(2):\n"
-        "                    if i_0 * 4 + i_1 * 2 + 1 < n:\n"
-        "                        for i_1_1 in unrolled(2):\n"
+        "                if i_0 * 4 + 2 < n:\n"
+        "                    for i_1 in unrolled(3):\n"
+        "                        for j in range(3):\n"
+        '                            with block("B", vi=spatial(9, i_0 * 4 + i_1), vj=spatial(3, j)):\n'
+        "                                B[vi, vj] = A[vi, vj] * 2.0\n"
+        "                else:\n"
+        "                    if i_0 * 4 + 1 < n:\n"
+        "                        for i_1 in unrolled(2):\n"
         "                            for j in range(3):\n"
-        '                                with block("B", vi=spatial(9, i_0 * 4 + i_1_1), '
-        "vj=spatial(3, j)):\n"
+        '                                with block("B", vi=spatial(9, i_0 * 4 + i_1), vj=spatial(3, j)):\n'
         "                                    B[vi, vj] = A[vi, vj] * 2.0\n"
-        "                for i_1 in range(2):\n"
-        "                    if i_0 * 4 + i_1 * 2 < n:\n"
-        "                        if n - i_0 * 4 - i_1 * 2 <= 1:\n"
-        "                            for i_1_1 in range(2):\n"
-        "                                if i_0 * 4 + i_1 * 2 + i_1_1 < n:\n"
-        "                                    for j in range(3):\n"
-        '                                        with block("B", vi=spatial(9, i_0 * 4 + i_1 * 2), '
-        "vj=spatial(3, j)):\n"
-        "                                            B[vi, vj] = A[vi, vj] * 2.0"
+        "                    else:\n"
+        "                        for j in range(3):\n"
+        '                            with block("B", vi=spatial(9, i_0 * 4), vj=spatial(3, j)):\n'
+        "                                B[vi, vj] = A[vi, vj] * 2.0"
     )
 
 
@@ -220,3 +218,23 @@ def test_a_function_without_dims_stays_the_same_object() -> None:
     a = te.placeholder((4,), "float32", name="A")
     func = lower_to_nest(te.func(a, te.compute((4,), lambda i: a[i], name="B"), name="f"))
     assert FitDims()(func) is func
+
+
+def test_a_loop_over_blocks_of_tiles_ends_with_the_rows() -> None:
+    sch = Schedule(doubled(90))
+    tiles = tiled(sch, unroll=False)
+    blocks_of_tiles, _ = sch.split(tiles, (None, 5), tail="partition")
+    sch.parallel(blocks_of_tiles)
+    lines = nest(sch).splitlines()
+    assert lines[:4] == [
+        "    for i_0_0 in parallel(5):",
+        "        if i_0_0 * 20 < n:",
+        "            if i_0_0 < 4:",
+        "                for i_0_1 in range(5):",
+    ]
+    at = lines.index("            else:")
+    assert lines[at : at + 3] == [
+        "            else:",
+        "                for i_0_1 in range(3):",
+        "                    if i_0_1 * 4 + 80 < n:",
+    ]

@@ -200,3 +200,10 @@ def test_what_does_little_of_the_work_is_no_question() -> None:
     noted = Noted()
     default_schedule(KERNELS["convolution"](), replace(TARGETS[0], threads=1), noted)
     assert noted.names == ["tile of Y", "copies of the body of Y"]
+
+
+def test_a_first_loop_that_a_call_decides_is_joined_with_the_next_one() -> None:
+    n = te.dim("n", 1, 8)  # of which two threads would share out all, but for one of them
+    x = te.placeholder((n, 10, 100), "float32", name="X")
+    func = te.func(x, te.compute((n, 10, 100), lambda *at: x[at] + 1.0, name="Y"), name="images")
+    assert "for i0_i1 in parallel(80):" in str(default_schedule(func, TARGETS[0]))

@@ -7,7 +7,7 @@ import pytest
 from tests.schedule.rule_checks import answer
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.rules.knobs.tiles import Tile, pieces_of_call, tile_cycles
-from tilewright.tir.analysis.tile_parts import HALVES, QUARTERS
+from tilewright.tir.analysis.tile_parts import AT_ONCE, QUARTERS, TileParts
 from tilewright.tir.dim import Dim
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.target.target import Target
@@ -21,11 +21,12 @@ def test_what_a_call_leaves_of_a_tile_is_priced_as_the_smaller_tiles_that_it_run
     assert pieces_of_call(16, 8, QUARTERS) == ((2, 8),)
     assert pieces_of_call(5, 8, QUARTERS) == ((2, 2), (1, 1))
     assert pieces_of_call(1, 8, QUARTERS) == ((1, 1),)
-    assert pieces_of_call(15, 8, HALVES) == ((1, 8), (1, 4), (1, 2), (1, 1))
-    assert pieces_of_call(5, 8, HALVES) == ((1, 4), (1, 1))
-    assert pieces_of_call(7, 9, HALVES) == ((1, 5), (1, 2))
+    assert pieces_of_call(7, 9, TileParts(2)) == ((1, 5), (1, 2))
+    assert pieces_of_call(15, 8, AT_ONCE) == ((1, 8), (1, 7))
+    assert pieces_of_call(5, 8, AT_ONCE) == ((1, 5),)
+    assert pieces_of_call(31, 12, AT_ONCE) == ((2, 12), (1, 6), (1, 1))
 
-    def cycles(tile: Tile, parts: int = 0) -> float:
+    def cycles(tile: Tile, parts: TileParts | None = None) -> float:
         return tile_cycles(tile, 1, 16, 512, 512, FLOAT32, TARGET, parts=parts)
 
     assert cycles(Tile(1, 9, 3)) == cycles(Tile(1, 8, 3))

@@ -117,7 +117,7 @@ def test_threads_share_out_panels_where_a_call_decides_the_rows(most: int) -> No
     assert "B_packed" not in text  # a layout of its own needs sizes that are numbers
 
 
-def open_convolution(side: int) -> str:
+def open_convolution(side: int, *, with_relu: bool = False) -> str:
     """The schedule of 1 x 1 filters on images of which a call decides the number."""
     n = te.dim("n", 1, 8)
     x = te.placeholder((n, side, side, 64), "float32", name="X")
@@ -126,11 +126,13 @@ def open_convolution(side: int) -> str:
     y = te.compute(
         (n, side, side, 256), lambda b, i, j, k: te.sum(x[b, i, j, c] * w[c, k], axis=c), name="Y"
     )
-    return str(default_schedule(te.func(x, w, y, name="filters"), AVX512))
+    relu = te.compute((n, side, side, 256), lambda *at: te.maximum(y[at], 0.0), name="R")
+    return str(default_schedule(te.func(x, w, relu if with_relu else y, name="filters"), AVX512))
 
 
-def test_threads_share_out_the_rows_of_all_images_where_each_has_many() -> None:
-    text = open_convolution(56)
+@pytest.mark.parametrize("with_relu", [False, True])
+def test_threads_share_out_the_rows_of_all_images_where_each_has_many(with_relu: bool) -> None:
+    text = open_convolution(56, with_relu=with_relu)
     assert "    for b_i_0 in parallel(448):\n        for k_0 in range(8):\n" in text
 
 
