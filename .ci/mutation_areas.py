@@ -89,6 +89,7 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
         "tests/codegen/cuda/test_emit.py",
     ),
     "codegen/lower/threads/thread_owner.py": ("place_team_barriers", "join_threads"),
+    "codegen/isa/shuffles.py": ("shuffles", "transpose_tiles"),
     "codegen/lower/vector/vector_body.py": ("vectorize", "tests/codegen/test_lanes.py"),
     "codegen/lower/vector/warp_sums.py": ("tensorize", "tests/codegen/cuda/test_warp_sums.py"),
     "codegen/isa/byte_vectors.py": ("isa", "tests/codegen/c/test_values.py"),

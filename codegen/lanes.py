@@ -29,6 +29,7 @@ from ..tir.expr import (
     Min,
     Mul,
     Select,
+    Sub,
     Var,
     add,
     const,
@@ -213,7 +214,35 @@ def narrow(
         wide = _wide(expr, lane, lanes, found) if fits_int32(expr, known) else None
         return None if wide is None else _narrow_vector(wide)
     a, b = (narrow(item, lane, lanes, ranges, found) for item in (expr.a, expr.b))
-    return None if a is None or b is None else type(expr)(a, b)
+    if a is None or b is None:
+        return None
+    quotient = _by_product(expr, a, known)
+    return type(expr)(a, b) if quotient is None else quotient
+
+
+def _by_product(expr: FloorDiv | FloorMod | Min | Max, a: Expr, ranges: Ranges) -> Expr | None:
+    """A quotient or a remainder by a number, of the vector `a` of what is divided, by a product and
+    a shift, which vectors have: x // d is x * m >> s with m = ceil(2**s / d), as long as
+    x * (m * d - 2**s) is below 2**s (T. Granlund, P. L. Montgomery, "Division by Invariant Integers
+    using Multiplication", 1994). None where the product is no int32, and for powers of two, which
+    are shifts.
+    """
+    if not isinstance(expr, FloorDiv | FloorMod) or not isinstance(expr.b, Const):
+        return None
+    low, high = bounds(expr.a, ranges)
+    divisor = int(expr.b.value)
+    if low is None or high is None or low < 0 or divisor < 3 or divisor & (divisor - 1) == 0:
+        return None
+    shift = next((s for s in range(31) if high * (-(1 << s) % divisor) < 1 << s), None)
+    if shift is None or high * -(-(1 << shift) // divisor) >= INT32_LIMIT:
+        return None
+    factor = -(-(1 << shift) // divisor)
+    lanes = a.dtype.lanes
+    whole, power, number = (
+        Broadcast(const(n, INT32), lanes) for n in (factor, 1 << shift, divisor)
+    )
+    quotient = FloorDiv(Mul(a, whole), power)
+    return quotient if isinstance(expr, FloorDiv) else Sub(a, Mul(quotient, number))
 
 
 def lane_ranges(lane: Var, lanes: int, ranges: Ranges, values: Mapping[Var, Expr]) -> Ranges:

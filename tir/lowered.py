@@ -82,6 +82,20 @@ class Vector(Expr):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Shuffle(Expr):
+    """The vector whose lane n is lane `order[n]` of `a` and, behind it, `b`, which are of one type.
+    Lowered code only.
+    """
+
+    a: Expr
+    b: Expr
+    order: tuple[int, ...]
+
+    def _find_dtype(self) -> DType:
+        return self.a.dtype.with_lanes(len(self.order))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Exchange(Expr):
     """What the thread whose lane of a warp differs in the bits of `step` has for `value`, at the
     same place of the text, to which all threads of the warp come. Lowered code for a GPU only: no

@@ -16,7 +16,16 @@ from functools import cache
 from ...tir.dtype import FLOAT32, FLOAT64, DType
 from ...tir.target.gpu import GPUS
 from ...tir.target.target import Target, named
-from . import byte_vectors, cuda, half_vectors, narrow_vectors, neon, neon_bytes, x86
+from . import (
+    byte_vectors,
+    cuda,
+    half_vectors,
+    narrow_vectors,
+    neon,
+    neon_bytes,
+    shuffles,
+    x86,
+)
 
 Table = Mapping[tuple[str, DType], str]
 
@@ -94,6 +103,7 @@ def _isa(name: str, features: tuple[str, ...]) -> Isa:
         vectors = neon.vector_operations(features)
         operations = {**_scalar(), **neon.scalar_operations(), **vectors, **neon_bytes.operations()}
         types = neon.TYPES | neon_bytes.types()
+        operations |= shuffles.operations(types)
         return Isa(name, types, operations, neon.BYTES, masks=neon.MASKS)
     avx512 = name == "avx512"
     types = x86.types(avx512=avx512)
@@ -104,6 +114,7 @@ def _isa(name: str, features: tuple[str, ...]) -> Isa:
     else:
         types |= narrow_vectors.types()
         operations |= narrow_vectors.operations()
+    operations |= shuffles.operations(types)
     return Isa(
         name,
         types,

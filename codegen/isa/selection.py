@@ -5,6 +5,7 @@ writer what to write.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ...tir.buffer import Load
 from ...tir.dtype import INT64, DType
@@ -35,7 +36,7 @@ from ...tir.expr import (
     Var,
 )
 from ...tir.intrinsics import ABS
-from ...tir.lowered import Broadcast, Fma, Ramp, Reinterpret
+from ...tir.lowered import Broadcast, Fma, Ramp, Reinterpret, Shuffle
 from ...tir.visit import walk
 
 _NAMES: dict[type[Expr], str] = {
@@ -79,6 +80,8 @@ def operation(expr: Expr) -> tuple[str, DType]:
             return f"cast_{expr.type.scalar}", expr.value.dtype
         case Reinterpret():
             return f"reinterpret_{expr.type.scalar}", expr.value.dtype
+        case Shuffle():
+            return shuffle_operation(expr.order), expr.dtype
         case Compare():
             return _NAMES[type(expr)], expr.a.dtype
         case Mul() | Div() | Sub() if negated(expr) is not None:
@@ -88,6 +91,11 @@ def operation(expr: Expr) -> tuple[str, DType]:
         case ShiftLeft() | ShiftRight() if shift_count(expr.b) is not None:
             return _SHIFTS[type(expr)], expr.dtype
     return _NAMES.get(type(expr), type(expr).__name__), expr.dtype
+
+
+def shuffle_operation(order: Sequence[int]) -> str:
+    """The name of the operation that puts a vector together of these lanes of two."""
+    return f"shuffle_{'_'.join(map(str, order))}"
 
 
 def lanes_operation(count: int) -> str:

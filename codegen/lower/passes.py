@@ -7,6 +7,7 @@ from __future__ import annotations
 from ...tir.target.target import Target
 from ...tir.verify.verify import Stage
 from .arithmetic.contract import Contract
+from .arithmetic.integer_quotients import IntegerQuotients
 from .arithmetic.legalise import Legalise
 from .arithmetic.saturate_casts import SaturateCasts
 from .arithmetic.storage_casts import StorageCasts
@@ -34,6 +35,7 @@ from .threads.place_barriers import PlaceBarriers
 from .threads.place_team_barriers import PlaceTeamBarriers
 from .vector.fold_masks import FoldMasks
 from .vector.tensorize import Tensorize
+from .vector.transpose_tiles import TransposeTiles
 from .vector.vectorize import Vectorize
 from .vector.wide_accesses import WideAccesses
 
@@ -69,8 +71,10 @@ def cpu(target: Target) -> Pipeline:
         StorageCasts(target),  # what is left of them then is integer arithmetic
         # on scalars, before copies exist, so that every variant of a loop computes the same bits
         ExpandMath(target),
+        IntegerQuotients(target),  # likewise; before floor is made of what there is
         # what the target has no instruction for; before the vectoriser asks what it has
         Legalise(target),
+        TransposeTiles(target),  # before the vectoriser, which gathers what they read
         Vectorize(target),  # before unrolling: one body is rewritten, not its copies
         OwnStorage(),  # before unrolling, for the same reason
         Unroll(target),  # makes the indices of register tiles constants

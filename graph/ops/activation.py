@@ -1,5 +1,5 @@
 """Activations: Relu, LeakyRelu, ThresholdedRelu, Elu, AffineFunction, HardSigmoid, ScaledTanh,
-Softsign, Sigmoid, Softplus, Gelu.
+Softsign, Sigmoid, Softplus, Mish, Gelu.
 
 HardSwish is x times a HardSigmoid.
 """
@@ -191,10 +191,8 @@ class Sigmoid(Elementwise):
 
 @dataclass(frozen=True, slots=True)
 class Softplus(Elementwise):
-    """log(1 + exp(x)), as max(x, 0) + log(1 + z) with z = exp(-|x|), which never overflows.
-
-    With u = 1 + z rounded, log(1 + z) is log(u) * z / (u - 1), and z where u is 1: what rounding
-    lost of z comes back, so that small results are good to a few ulp, too (W. Kahan's method).
+    """log(1 + exp(x)), as max(x, 0) + log1p(exp(-|x|)), which never overflows and keeps small
+    results good to a few ulp.
     """
 
     arity = (1, 1)
@@ -206,9 +204,31 @@ class Softplus(Elementwise):
 
     def element(self, *elements: Expr) -> Expr:
         (x,) = elements
-        z = te.exp(-te.abs(x))
-        u = z + 1.0
-        return te.maximum(x, 0.0) + te.select(te.eq(u, 1.0), z, te.log(u) * (z / (u - 1.0)))
+        return te.maximum(x, 0.0) + te.log1p(te.exp(-te.abs(x)))
+
+
+@dataclass(frozen=True, slots=True)
+class Mish(Elementwise):
+    """x * tanh(log(1 + exp(x))) (D. Misra, "Mish: A Self Regularized Non-Monotonic Activation
+    Function", 2019).
+
+    With e = exp(x) the factor is n / (n + 2), n = e * (e + 2): no sum cancels. It is 1 in float32
+    and in float64 from x = 20 on, up to which e is computed.
+    """
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        with np.errstate(all="ignore"):
+            return (x * np.tanh(np.log1p(np.exp(np.minimum(x, 40.0)))),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        e = te.exp(te.minimum(x, 20.0))
+        n = e * (e + 2.0)
+        return x * (n / (n + 2.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from functools import reduce
 
 import numpy as np
 
-from ...tir.expr import Expr
+from ...tir.expr import Expr, const
+from ...tir.number import integer_range
 from ...tir.te import te
 from ..types import Array
 from .elementwise import Elementwise
@@ -82,9 +83,12 @@ class Div(Elementwise):
         a, b = elements
         if a.dtype.is_float:
             return a / b
-        floor = a // b
-        rounded_down = te.all_of(floor < 0, te.ne(a % b, 0))
-        return te.select(rounded_down, floor + 1, floor)
+        if integer_range(a.dtype)[0] == 0:
+            return a // b
+        # of what is not above 0, since the least number has no opposite
+        quotient = te.minimum(a, 0 - a) // te.minimum(b, 0 - b)
+        sign = te.select((a ^ b) < 0, const(-1, a.dtype), const(1, a.dtype))
+        return quotient * sign
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""Matrix products: MatMul over stacks of matrices; IntegerMatMul of narrow integers in int32; Gemm
-with scales, transposes and bias.
+"""Matrix products: MatMul over stacks of matrices, RowProducts of rows; IntegerMatMul of narrow
+integers in int32; Gemm with scales, transposes and bias.
 """
 
 from __future__ import annotations
@@ -63,6 +63,49 @@ class MatMul(Operator):
             stack, (i, j) = indices[:-2], indices[-2:]
             left = broadcast_read(a, (*stack, i, k))
             right = broadcast_read(b, (*stack, k, j))
+            return te.sum(left * right, axis=k, dtype=left.dtype)
+
+        return (te.compute(result.shape, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class RowProducts(Operator):
+    """y[..., i, j] = sum over k of a[..., i, k] * b[..., j, k]: each row of one by each row of the
+    other, which lie as they are added up; other axes broadcast.
+    """
+
+    role = OperatorRole.GENERAL
+    operand_names = ("a", "b")
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 2, 2)
+        check_number(self, types)
+        a, b = types
+        if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-1]:
+            problem = f"expected [..., i, k] and [..., j, k], got {listed(types)}"
+            refuse(self, problem, code="row-products-shape")
+        turned = TensorType(b.dtype, (*b.shape[:-2], b.shape[-1], b.shape[-2]))
+        return MatMul().infer((a, turned))
+
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
+        (result,) = self.infer(types)
+        return product_work(
+            Operator.work(self, types), largest(result.elements * types[0].shape[-1])
+        )
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        a, b = arrays
+        return (np.matmul(a, np.swapaxes(b, -1, -2)),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        a, b = tensors
+        (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        k = te.reduce_axis(shape_of(a)[-1], name="k")
+
+        def element(*indices: Expr) -> Expr:
+            stack, (i, j) = indices[:-2], indices[-2:]
+            left = broadcast_read(a, (*stack, i, k))
+            right = broadcast_read(b, (*stack, j, k))
             return te.sum(left * right, axis=k, dtype=left.dtype)
 
         return (te.compute(result.shape, element, name=name),)

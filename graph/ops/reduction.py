@@ -1,4 +1,4 @@
-"""Reductions along axes: ReduceSum, ReduceMean, ReduceProd, ReduceMax, ReduceMin."""
+"""Reductions along axes: sums, sums of squares, means, products, largest and smallest elements."""
 
 from __future__ import annotations
 
@@ -76,6 +76,19 @@ class ReduceSum(Reduction):
 
     def combine(self, element: Expr, axes: te.Axes) -> Expr:
         return te.sum(element, axis=axes, dtype=element.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceSumSquare(Reduction):
+    """The sum of the squares."""
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        squares = np.multiply(x, x)
+        return (np.sum(squares, axis=self.axes, keepdims=self.keepdims, dtype=x.dtype),)
+
+    def combine(self, element: Expr, axes: te.Axes) -> Expr:
+        return te.sum(element * element, axis=axes, dtype=element.dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,10 +125,10 @@ class LogSoftmax(Operator):
             return x[i] - largest[row(i, self.axes)]
 
         total = reduced(x, self.axes, True, f"{name}_sum", te.sum, lambda i: te.exp(shifted(i)))
+        # one logarithm for each row
+        lost = te.compute(shape_of(total), lambda *i: te.log(total[i]), name=f"{name}_log")
         return (
-            te.compute(
-                shape_of(x), lambda *i: shifted(i) - te.log(total[row(i, self.axes)]), name=name
-            ),
+            te.compute(shape_of(x), lambda *i: shifted(i) - lost[row(i, self.axes)], name=name),
         )
 
     def permute_axes(self, permutation: Permutation) -> Permuted | None:

@@ -45,6 +45,7 @@ from .pad_folding import PadFolding
 from .product_turning import ProductTurning
 from .region_inputs import RegionInputs
 from .reshape_motion import ReshapeMotion
+from .row_product_recognition import RowProductRecognition
 from .shared_heads import SharedHeads
 from .signed_products import SignedProducts
 from .softmax_recognition import SoftmaxRecognition
@@ -123,6 +124,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     # elementwise operators join what computes their operands; after all that looks for a product,
     # its bias and a Reshape in the model's order, and after the layout pass, which makes Reshapes
     ReshapeMotion(),
+    # after all that looks for a product by its name
+    RowProductRecognition(),
     # both join, split and permute: what is now next to its like is merged
     IdentityRemoval(),
     CommonSubexpressions(),

@@ -149,7 +149,7 @@ def _pack(sch: Schedule, stages: _Stages, head: LoopRef, target: CpuTarget) -> N
         sch.set_scope(target_of(keys).name, "thread")
     turned = turned_axis(keys)
     if turned is not None:
-        square_tiles(sch, keys.name, loops, turned)
+        square_tiles(sch, keys.name, loops, turned, target)
     else:
         _in_vectors(sch, keys, target)
     if stages.second.weight.buffer in fixed:

@@ -17,7 +17,7 @@ from ..nest import targets_of
 from ..schedule import Schedule
 from ..trace.references import LoopRef
 from .knobs.knobs import choose, choose_copies, choose_flag
-from .knobs.lanes import vector_lanes
+from .knobs.lanes import transposed_lanes, vector_lanes
 from .knobs.threads import share_out
 from .rule import Rule
 from .shape.last_axis import is_one_row, turned_axis, turning_points
@@ -69,7 +69,7 @@ def schedule_pointwise(sch: Schedule, name: str, target: CpuTarget) -> None:
     elements = targets_of(block)[0].size
     turned = turned_axis(block)
     if turned is not None:
-        outer = square_tiles(sch, name, loops, turned)
+        outer = square_tiles(sch, name, loops, turned, target)
         share_out(sch, name, outer, target, elements)
         return
     lanes = vector_lanes(block, target)
@@ -142,21 +142,34 @@ def memory_cycles(target: CpuTarget) -> float:
     return target.vector_bytes / target.dram_gb_per_s * target.clock_ghz
 
 
-def square_tiles(sch: Schedule, name: str, loops: Sequence[LoopRef], turned: int) -> list[LoopRef]:
+def square_tiles(
+    sch: Schedule, name: str, loops: Sequence[LoopRef], turned: int, target: CpuTarget
+) -> list[LoopRef]:
     """Small tiles of the last axis and of the one that the data has in its place, number `turned`:
     the cache lines that a tile reads are used whole. Returns the loops around a tile.
 
-    Measured: elements one by one take less than half of what gathered vectors take.
+    Squares of them are transposed in registers (codegen/lower/vector/transpose_tiles.py) where the
+    target has vectors of the elements. Measured: elements one by one take less than half of what
+    gathered vectors take.
     """
+    lanes = transposed_lanes(sch.func.block(name), target)
     height, width = choose(sch, "tile", name, TILES, (TILE, TILE))
-    rows, row = sch.split(loops[turned], (None, height), tail="partition")
-    columns, column = sch.split(loops[-1], (None, width), tail="partition")
+    *rows, row = sch.split(loops[turned], _tile_sizes(height, lanes), tail="partition")
+    *columns, column = sch.split(loops[-1], _tile_sizes(width, lanes), tail="partition")
     others = [loop for n, loop in enumerate(loops[:-1]) if n != turned]
-    outer = [*others, columns, rows]
+    outer = [*others, columns[0], rows[0]]
     if choose_flag(sch, "rows outside", name, False):
-        outer = [*others, rows, columns]
+        outer = [*others, rows[0], columns[0]]
     inside = [row, column]
-    if choose_flag(sch, "rows inside", name, False):
+    if lanes == 1 and choose_flag(sch, "rows inside", name, False):
         inside = [column, row]
-    sch.reorder(*outer, *inside)
+    sch.reorder(*outer, *rows[1:], *columns[1:], *inside)
+    if lanes > 1:
+        sch.vectorize(column)
+        sch.unroll(row)
     return outer
+
+
+def _tile_sizes(size: int, lanes: int) -> tuple[int | None, ...]:
+    """A tile, and in it squares of registers where these are smaller."""
+    return (None, size) if lanes == 1 or size <= lanes else (None, size // lanes, lanes)

@@ -7,12 +7,15 @@ the accumulators.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ...tir.func import PrimFunc
-from ...tir.stmt import Block, IterKind
+from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target.target import CpuTarget, Target
+from ...tir.visit import free_vars, loads
+from ..nest import targets_of
 from ..schedule import Schedule
 from .anchored import AnchoredRule, schedule_others
 from .knobs.knobs import choose_copies, write_out
@@ -20,7 +23,7 @@ from .knobs.lanes import vector_lanes
 from .knobs.tiles import Tile
 from .long_sums import cut_long_sum
 from .shape.structure import pointwise_output
-from .shape.windows import UNROLLED_TAPS, is_window, window_taps
+from .shape.windows import UNROLLED_TAPS, is_window, sliding_axes, window_taps
 from .sweeps import block_cycles
 from .tiled import choose_tile_loops, finish_tile, panels_between, share_tiles, shared_first
 
@@ -73,19 +76,35 @@ def schedule_window(sch: Schedule, block: Block, target: CpuTarget, *, alone: bo
 
 
 def _tiles(block: Block, target: CpuTarget) -> list[Tile]:
-    """Tiles of rows and vectors: that first whose rows come out even, then those with nearly as
-    many accumulators.
+    """Tiles of rows and vectors: that first whose rows come out even, or whose vectors do where
+    rows share nothing, so that a tile reads memory in long pieces; then those with nearly as many
+    accumulators.
     """
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     vectors = -(-spatial[-1].extent // vector_lanes(block, target))
     row = spatial[-2].extent if len(spatial) > 1 else 1
-    rows = _divisor(row, ACCUMULATORS)
-    default = Tile(1, rows, max(1, min(vectors, ACCUMULATORS // rows)))
+    if _rows_share(block, spatial):
+        rows = _divisor(row, ACCUMULATORS)
+        default = Tile(1, rows, max(1, min(vectors, ACCUMULATORS // rows)))
+    else:
+        wide = _divisor(vectors, ACCUMULATORS)
+        default = Tile(1, _divisor(row, max(1, ACCUMULATORS // wide)), wide)
     most = min(2 * ACCUMULATORS, target.vector_registers - 2)
     sizes = itertools.product(range(1, min(row, ACCUMULATORS) + 1), (1, 2, 4, 8))
     found = [Tile(1, r, v) for r, v in sizes if v <= vectors and r * v <= most]
     found.sort(key=lambda t: (abs(t.accumulators - ACCUMULATORS), row % t.rows != 0, t.to_json()))
     return [default, *(tile for tile in found if tile != default)]
+
+
+def _rows_share(block: Block, spatial: Sequence[IterVar]) -> bool:
+    """Whether neighbouring rows read elements in common: windows slide, or an operand is one for
+    all of them.
+    """
+    if len(spatial) < 2 or sliding_axes(block):
+        return True
+    row, own = spatial[-2].var, targets_of(block)
+    read = [load for load in loads(block.body) if load.buffer not in own]
+    return any(all(row not in free_vars(item) for item in load.indices) for load in read)
 
 
 def _divisor(extent: int, limit: int) -> int:

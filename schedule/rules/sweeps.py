@@ -18,7 +18,7 @@ from ...tir.work.work import block_work, points_of
 from ..cost.passes import FORWARDING, LATENCY, Sweep, arithmetic_cycles, values_of
 from ..legality.recurrence import free_axes
 from ..nest import is_reduction, targets_of
-from .knobs.lanes import vector_lanes
+from .knobs.lanes import transposed_lanes, vector_lanes
 from .knobs.threads import SERIAL_ELEMENTS
 from .scan import CHAINS, panel_axis
 from .shape.last_axis import turned_axis
@@ -62,6 +62,7 @@ def block_cycles(block: Block, target: CpuTarget, lanes: int = 0) -> float:
 
 def _lanes(block: Block, target: CpuTarget) -> int:
     if is_elementwise(block) and turned_axis(block) is not None:
-        return 1  # elements one by one: see square_tiles
+        lanes = transposed_lanes(block, target)  # elements one by one where it is 1
+        return lanes // max(1, lanes.bit_length() - 1)  # a shuffle of each vector for each bit
     vectors = panel_axis(block) is not None if block.is_ordered else is_window(block)
     return vector_lanes(block, target) if vectors else 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.codegen.isa.selection import power_of_two
 from tilewright.codegen.lanes import access, address, linear_in, narrow, settle
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import FLOAT32, INT32, INT64
@@ -23,7 +25,7 @@ from tilewright.tir.expr import (
     index,
 )
 from tilewright.tir.lowered import Broadcast, Ramp
-from tilewright.tir.visit import substitute
+from tilewright.tir.visit import substitute, walk
 
 ROW, LANE = Var("i"), Var("lane")
 LANES = 8
@@ -62,7 +64,7 @@ def sums() -> st.SearchStrategy[Expr]:
         lambda kind, e, n: kind(e, index(n)),
         st.sampled_from([FloorDiv, FloorMod]),
         linear,
-        st.sampled_from([2, 4, 8, 16, 24]),
+        st.sampled_from([2, 3, 4, 7, 8, 16, 24, 55]),
     )
     return st.one_of(linear, divided, st.builds(Add, divided, linear))
 
@@ -135,6 +137,35 @@ def test_narrow_has_the_value_of_each_lane(expr: Expr) -> None:
     for i in range(5):
         for lane in range(LANES):
             assert evaluate(vector, lane, i) == evaluate(expr, lane, i)
+
+
+@pytest.mark.parametrize("divisor", [3, 5, 6, 7, 9, 24, 55, 100, 641, 1000])
+@pytest.mark.parametrize("kind", [FloorDiv, FloorMod])
+def test_a_quotient_by_a_number_is_a_product_and_a_shift(
+    kind: type[FloorDiv | FloorMod], divisor: int
+) -> None:
+    rows = 4096 // LANES
+    place = Add(Mul(ROW, index(LANES)), LANE)
+    found = narrow(kind(place, index(divisor)), LANE, LANES, {ROW: (0, rows - 1)})
+    assert found is not None
+    divided = [node.b for node in walk(found) if isinstance(node, FloorDiv | FloorMod)]
+    assert [power_of_two(number) is not None for number in divided] == [True]
+    for i in range(rows):
+        for lane in range(LANES):
+            exact = i * LANES + lane
+            expected = exact // divisor if kind is FloorDiv else exact % divisor
+            assert evaluate(found, lane, i) == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "divisor"),
+    [(-1, 100, 3), (0, 1 << 30, 7), (0, 69990, 40000), (0, 100, 8)],
+    ids=str,
+)
+def test_other_quotients_stay_quotients(low: int, high: int, divisor: int) -> None:
+    found = narrow(FloorDiv(Add(ROW, LANE), index(divisor)), LANE, LANES, {ROW: (low, high)})
+    assert isinstance(found, FloorDiv)
+    assert found.b == Broadcast(const(divisor, INT32), LANES)
 
 
 def test_rows_and_columns_of_a_matrix() -> None:

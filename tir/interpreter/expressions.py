@@ -46,7 +46,7 @@ from ..expr import (
     Sub,
     Var,
 )
-from ..lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Vector
+from ..lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Shuffle, Vector
 from ..number import integer_range
 from ..reference import arithmetic
 from ..stmt import Store
@@ -429,12 +429,12 @@ class ExprWriter:
             case Vector():
                 listed = f"np.array(({'{}, ' * len(expr.values)}), {self._type(expr.dtype)})"
                 return self._wrapped(listed, *(self.expr(v, active) for v in expr.values))
+            case Shuffle(a, b, order):
+                return self._wrapped(f"{{}}[{[*order]}]", self._apply("np.append", (a, b), None))
         return self._either(expr, active)
 
     def _narrowed(self, mask: str, active: str | None) -> str:
-        if active is None:
-            return mask
-        return self.keep(Text(f"{mask} & {active}")).text
+        return mask if active is None else self.keep(Text(f"{mask} & {active}")).text
 
     def _logical_lanes(self, expr: And | Or, active: str | None) -> Text:
         a = self.keep(self.expr(expr.a, active))

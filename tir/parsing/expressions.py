@@ -44,7 +44,7 @@ from ..expr import (
 )
 from ..instructions.tensor_intrinsics import TENSOR_INTRINSICS
 from ..intrinsics import ALL, THREEFRY, by_name
-from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
+from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Shuffle, Vector
 
 BINARY: dict[type[ast.operator], type[Binary]] = {
     ast.Add: Add,
@@ -237,6 +237,9 @@ class ExprParser:
             return Load(element.buffer, element.indices, self.expr(node.args[1]), other)
         if name == "vector":
             return Vector(tuple(self.expr(arg) for arg in node.args))
+        if name == "shuffle" and len(node.args) > 2:
+            a, b, *order = node.args
+            return Shuffle(self.expr(a), self.expr(b), tuple(map(self.integer, order)))
         if name not in ARGUMENTS:
             return self._typed_number(node, name)
         if len(node.args) != ARGUMENTS[name]:

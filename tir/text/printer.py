@@ -45,7 +45,7 @@ from ..expr import (
     Sub,
     Var,
 )
-from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
+from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Shuffle, Vector
 from ..node import show_nodes
 from ..reduce import Reduce
 from ..stmt import (
@@ -212,6 +212,8 @@ def _call(expr: Expr, names: Names) -> str:
             return f"lanes({args(expr.value)}, {expr.first}, {expr.count})"
         case Vector():
             return f"vector({args(*expr.values)})"
+        case Shuffle():
+            return f"shuffle({args(expr.a, expr.b)}, {', '.join(map(str, expr.order))})"
         case Exchange():
             return f"exchange({args(expr.value, expr.step)})"
         case Fma():

@@ -34,7 +34,7 @@ from ..expr import (
     Sub,
     Var,
 )
-from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
+from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Shuffle, Vector
 from ..node import Node
 from ..stmt import (
     UNITS,
@@ -81,7 +81,7 @@ class StageSpec:
 _ARITHMETIC = (Add, Sub, Mul, Div, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, And, Or, Not)
 _BITS = (BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
 _VALUES = (Var, Dim, Const, Select, Cast, Reinterpret, Call, Let, Load, Buffer)
-_LOWERED = (Fma, Ramp, Broadcast, Lanes, Vector, Exchange)
+_LOWERED = (Fma, Ramp, Broadcast, Lanes, Vector, Shuffle, Exchange)
 _ACTIONS = (For, Store, Seq, Alloc, Extern)
 _PLAIN: frozenset[type[Node]] = frozenset((*_ARITHMETIC, *_BITS, *_VALUES, *_ACTIONS))
 _BLOCKS: frozenset[type[Node]] = _PLAIN | {Block, IterVar}

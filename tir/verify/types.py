@@ -31,7 +31,7 @@ from ..expr import (
     ShiftRight,
     Sub,
 )
-from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
+from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Shuffle, Vector
 from ..scatter import ScatterFunction, scatter_problem
 from ..stmt import Extern, Prefetch, Store
 
@@ -96,6 +96,11 @@ def type_problem(expr: Expr) -> str | None:
             if len(kinds) > 1 or len(values) < 2 or values[0].dtype.lanes > 1:
                 listed = ", ".join(map(str, sorted(kinds, key=str)))
                 return f"{len(values)} lanes of {listed}; expected scalars of one type"
+        case Shuffle(a, b, order):
+            lanes = 2 * a.dtype.lanes
+            if len(order) < 2 or not all(0 <= lane < lanes for lane in order):
+                return f"lanes {order} of two {a.dtype}; expected some of 0 .. {lanes - 1}"
+            return _same("the operands", a.dtype, b.dtype)
     return None
 
 

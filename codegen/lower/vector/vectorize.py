@@ -113,7 +113,7 @@ class _Rewriter:
         return If(all_of(*(simplify(substitute(c, last), ranges) for c in ends)), vectors)
 
     def _vectors(self, loop: For, ranges: Ranges, held: bool) -> Stmt:
-        lanes = self._lanes(loop)
+        lanes = vector_lanes(loop, self.isa)
         whole, rest = divmod(loop.extent, lanes)
         parts: list[Stmt] = []
         if whole == 1:
@@ -142,21 +142,6 @@ class _Rewriter:
         body = substitute(fresh_copy(loop.body), {loop.var: add(index(start), var)})
         return For(var, count, ForKind.SERIAL, body)
 
-    def _lanes(self, loop: For) -> int:
-        """How many iterations one vector takes. Raises: NotVectorizable."""
-        if not self.isa.vector_bytes:
-            raise NotVectorizable("the instruction set has no vectors")
-        if any(isinstance(node, Ramp | Broadcast) for node in walk(loop.body)):
-            raise NotVectorizable("a vectorised loop inside it")
-        widest = 0
-        for dtype in _element_types(loop.body, loop.var):
-            if dtype not in self.isa.elements:
-                raise NotVectorizable(f"no vectors of {dtype}")
-            widest = max(widest, dtype.bytes)
-        full = self.isa.vector_bytes // max(widest, 4)
-        needed = 1 << max(0, loop.extent - 1).bit_length()
-        return max(min(full, self.isa.fewest_lanes), min(full, needed))
-
     def _body(self, loop: For, base: Expr, lanes: int, ranges: Ranges, count: int | None) -> Stmt:
         """The loop's body for var = base .. base + lanes - 1, of which the first `count` take
         part.
@@ -168,6 +153,22 @@ class _Rewriter:
         result = with_distinct_lets(VectorBody(lane, lanes, ranges).stmt(body, on))
         check_supported(result, self.isa, ranges)
         return result
+
+
+def vector_lanes(loop: For, tables: Isa) -> int:
+    """How many iterations of a vectorised loop one vector takes. Raises: NotVectorizable."""
+    if not tables.vector_bytes:
+        raise NotVectorizable("the instruction set has no vectors")
+    if any(isinstance(node, Ramp | Broadcast) for node in walk(loop.body)):
+        raise NotVectorizable("a vectorised loop inside it")
+    widest = 0
+    for dtype in _element_types(loop.body, loop.var):
+        if dtype not in tables.elements:
+            raise NotVectorizable(f"no vectors of {dtype}")
+        widest = max(widest, dtype.bytes)
+    full = tables.vector_bytes // max(widest, 4)
+    needed = 1 << max(0, loop.extent - 1).bit_length()
+    return max(min(full, tables.fewest_lanes), min(full, needed))
 
 
 def _rises(condition: Expr, var: Var) -> bool:

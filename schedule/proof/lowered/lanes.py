@@ -12,7 +12,7 @@ from functools import cache
 from ....tir.buffer import Buffer, Load
 from ....tir.dtype import INT64
 from ....tir.expr import Cast, Expr, Var, add, const, mul
-from ....tir.lowered import Broadcast, Exchange, Lanes, Ramp, Reinterpret, Vector
+from ....tir.lowered import Broadcast, Exchange, Lanes, Ramp, Reinterpret, Shuffle, Vector
 from ....tir.stmt import NOTHING, For, ForKind
 from ....tir.text.printer import print_expr
 from ..forms.affine import Undecided
@@ -50,6 +50,6 @@ def in_lane(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
         case Reinterpret(value, kind) if kind.lanes == value.dtype.lanes:
             inner = in_lane(value, values)
             return expr if inner is value else Reinterpret(inner, kind.scalar)
-        case Lanes() | Vector() | Reinterpret() | Exchange():
+        case Lanes() | Vector() | Shuffle() | Reinterpret() | Exchange():
             raise Undecided(f"{print_expr(expr)} has lanes, or is of threads, other than its own")
     return expr.map_children(lambda c: in_lane(c, values) if isinstance(c, Expr) else c)

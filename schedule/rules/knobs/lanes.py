@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ....tir.dtype import INT32, DType
-from ....tir.expr import Max, Min
+from ....tir.expr import Let, Max, Min, Select
 from ....tir.stmt import Block
 from ....tir.target.target import CpuTarget
-from ....tir.visit import loads, stores
+from ....tir.visit import accesses, loads, stores, walk
 from ...nest import is_reduction, targets_of
 from ..shape.windows import is_window
+
+SHORTEST_SQUARE = 4  # rows of what is transposed in registers
 
 
 def vector_lanes(block: Block, target: CpuTarget) -> int:
@@ -37,3 +39,15 @@ def _is_extreme(block: Block) -> bool:
 
 def _is_narrow(kind: DType) -> bool:
     return kind.bits <= 16
+
+
+def transposed_lanes(block: Block, target: CpuTarget) -> int:
+    """Rows and columns of the squares that registers transpose for a block; 1 where they do not:
+    for truth values, short vectors, what is chosen, and sizes that a call decides.
+    """
+    lanes = vector_lanes(block, target)
+    if lanes < SHORTEST_SQUARE or any(it.dim is not None for it in block.iters):
+        return 1
+    chosen = any(isinstance(node, Select | Let) for node in walk(block.body))
+    truths = any(access.buffer.type.is_bool for access in accesses(block.body))
+    return 1 if chosen or truths else lanes

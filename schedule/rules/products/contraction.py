@@ -18,6 +18,7 @@ from ....tir.func import PrimFunc
 from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ....tir.stmt import Block
 from ....tir.target.target import CpuTarget, Target
+from ...nest import fixed_tensors
 from ...schedule import Schedule
 from ..anchored import AnchoredRule, schedule_others
 from ..knobs.knobs import choose_tile
@@ -40,7 +41,7 @@ from .product_nest import (
     streams,
 )
 from .split_products import cut_product
-from .sum_blocks import choose_part, reduction_order
+from .sum_blocks import PART, PART_OF_ROWS, choose_part, reduction_order
 
 FEW_ROWS = 4  # up to which elements of a product are summed one by one, where that walks memory
 SET_SPAN = 4096  # bytes after which the sets of a first cache repeat: a page
@@ -121,7 +122,8 @@ def schedule_contraction(
     points = 1 if unit is None else unit.points
     panel = _choose(sch, found, target, points)
     order = [it.var for it in found.reduced] if in_order else reduction_order(found)
-    part = None if in_order or found.total.is_integer else choose_part(sch, found, points)
+    most = PART_OF_ROWS if _walks_rows(sch, found, panel, target) else PART
+    part = None if in_order or found.total.is_integer else choose_part(sch, found, points, most)
     packed = None
     if maker is None:
         packed = pack_weights(sch, found, panel.width, order, part, points)
@@ -144,6 +146,15 @@ def _is_dot(func: PrimFunc, found: Contraction) -> bool:
     """
     few = math.prod(axis.extent for axis in found.rows) < FEW_ROWS
     return few and found.weight.buffer not in func.constants and row_axis(found.block) is not None
+
+
+def _walks_rows(sch: Schedule, found: Contraction, panel: Panel, target: CpuTarget) -> bool:
+    """Whether one tile of rows meets weights that stream as they lie, a block of their rows after
+    the other: it takes as few rows of them as the processor has pages at hand.
+    """
+    rows = math.prod(axis.extent for axis in found.rows)
+    alone = not found.batch and rows <= panel.tile.outer_rows * panel.tile.rows
+    return alone and streams(found, target) and found.weight.buffer not in fixed_tensors(sch.func)
 
 
 def _choose(sch: Schedule, found: Contraction, target: CpuTarget, points: int) -> Panel:

@@ -20,6 +20,7 @@ REDUCTION_BLOCK = 1024  # steps whose panel of weights stays in the level-2 cach
 BLOCKS = (256, 512, 1024, 2048)  # steps, of which a tuner may choose
 LONG_SUM = 1024  # steps from which on a sum is taken in parts
 PART = 512  # steps of a part at most
+PART_OF_ROWS = 128  # the same, of weights whose rows are walked as they lie
 LEAST_PART = 64  # steps of a part that a tuner may choose
 MOST_PARTS = 4  # sizes of parts that a tuner may choose from
 SPACINGS = (4, 8, 16, 32)  # steps from one place that asks for what comes next to the following one
@@ -40,12 +41,12 @@ def reduction_order(found: Contraction) -> list[Var]:
     )
 
 
-def choose_part(sch: Schedule, found: Contraction, points: int) -> int | None:
+def choose_part(sch: Schedule, found: Contraction, points: int, most: int = PART) -> int | None:
     """Points of the innermost reduction axis in one part of a long sum; None for a short one.
 
     The rounding error of a sum grows with the root of its length: parts of at most `PART` steps
     keep it near that of the peers, at the cost of an addition per element and part. A part is a
-    number of steps of `points`.
+    number of steps of `points`. most: points of the part that is taken by default, if it can be.
     """
     steps = math.prod(axis.extent for axis in found.reduced)
     inner = next(a.extent for a in found.reduced if a.var is reduction_order(found)[-1])
@@ -54,7 +55,9 @@ def choose_part(sch: Schedule, found: Contraction, points: int) -> int | None:
     if steps < LONG_SUM or not fitting:
         return None
     longer = [d for d in fitting if taps * d >= LEAST_PART]
-    return choose(sch, "steps in a part", found.block.name, longer[-MOST_PARTS:], fitting[-1])
+    sizes = longer[-MOST_PARTS:]
+    default = max((size for size in sizes if size <= most), default=fitting[-1])
+    return choose(sch, "steps in a part", found.block.name, sizes, default)
 
 
 def parts_of(inner: int, taps: int, points: int = 1) -> list[int]:

@@ -58,6 +58,14 @@ def tile(A: float32[4, 64], B: float32[64, 32], C: output(float32[4, 20])):
                     C[i, j * 16 + v] = T[i, j * 16 + v]
 """
 
+TRANSPOSE = """
+def transpose(A: float32[48, 48], C: output(float32[48, 48])):
+    for i in range({tiles}):
+        for r in unrolled({lanes}):
+            for c in vectorized({lanes}):
+                C[i * {lanes} + r, c] = A[c, i * {lanes} + r] + 1.0
+"""
+
 
 def c_text(text: str, target: str) -> str:
     known = Target.parse(target)
@@ -73,6 +81,12 @@ def test_loops_barrier_and_workspace(isa: str, golden: Golden) -> None:
 @pytest.mark.parametrize("isa", ["scalar", "avx2", "avx512"])
 def test_a_register_tile_with_masked_columns(isa: str, golden: Golden) -> None:
     golden(f"codegen/tile_{isa}.c", c_text(TILE, f"c:{isa}"))
+
+
+@pytest.mark.parametrize(("isa", "lanes"), [("neon", 4), ("avx2", 8), ("avx512", 16)])
+def test_a_transposition_in_registers(isa: str, lanes: int, golden: Golden) -> None:
+    text = TRANSPOSE.format(lanes=lanes, tiles=48 // lanes)
+    golden(f"codegen/transpose_{isa}.c", c_text(text, f"c:{isa}"))
 
 
 def test_masks_of_bytes_are_joined_as_those_of_words_are() -> None:

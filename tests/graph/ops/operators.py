@@ -22,7 +22,7 @@ from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
 from tilewright.graph.ops.linear_algebra.determinant import Det
 from tilewright.graph.ops.linear_algebra.elimination import EliminationStep
 from tilewright.graph.ops.logic import Where
-from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
+from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul, RowProducts
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
 from tilewright.graph.ops.overlap import BoxCandidates, BoxTurns, ChosenBoxes, OverlapStep
@@ -44,6 +44,7 @@ from tilewright.graph.ops.reduction import (
     ReduceMin,
     ReduceProd,
     ReduceSum,
+    ReduceSumSquare,
 )
 from tilewright.graph.ops.registry import OPERATORS
 from tilewright.graph.ops.repetition import Expand, Tile
@@ -233,7 +234,7 @@ def _others() -> tuple[Sample, ...]:
         (GatherElements(1), (x, np.array([[[2], [0]]]))),
         (GatherND(1), (x, np.array([[1], [2]]))),
         (Gemm(0.5, 2.0, False, True), (rows, numbers(7, 5), numbers(7))),
-        (MatMul(), (x, numbers(4, 3))),
+        *((op(), (x, numbers(*s))) for op, s in ((MatMul, (4, 3)), (RowProducts, (3, 4)))),
         *((BlockMatMul(bits, 16), (numbers(2, 19), *blocks)) for bits, blocks in BLOCKS),
         (RoundBlocks(8), (numbers(2, 19),)),
         *((RoundedBlockMatMul(bits, 16), given) for bits, given in ROUNDED),
@@ -253,7 +254,7 @@ def _others() -> tuple[Sample, ...]:
         (ReduceMax((1,)), (x,)),
         (ReduceMean((0, 2), False), (x,)),
         (ReduceMin((0,), False), (x,)),
-        (ReduceProd((2,)), (x / 10,)),
+        *((kind((2,)), (x / 10,)) for kind in (ReduceProd, ReduceSumSquare)),
         (ReduceSum((1,), False), (x,)),
         (Resize((2, 6, 4), (SAME, Places(1, 0, 2), SAME), "linear"), (x,)),
         (Resize((2, 7, 4), (SAME, Stretch("half_pixel"), SAME), "linear"), (x,)),

@@ -10,7 +10,7 @@ import pytest
 from tilewright.driver.build import build
 from tilewright.graph.errors import ModelError, UnsupportedOperator
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.ops.activation import Gelu, Relu, Sigmoid, Softplus
+from tilewright.graph.ops.activation import Gelu, Mish, Relu, Sigmoid, Softplus
 from tilewright.graph.ops.elementwise import Elementwise
 from tilewright.graph.types import Array, TensorType
 from tilewright.tir.te import te
@@ -86,7 +86,8 @@ def ulps(op: Elementwise, x: Array) -> float:
     ("op", "least", "bound"),
     [
         (Sigmoid(), -87.0, 4.0),
-        (Softplus(), -87.0, 8.0),
+        (Softplus(), -87.0, 4.0),
+        (Mish(), -80.0, 8.0),
         (Gelu(), -12.9, 8.0),
         (Gelu(True), -4.0, 16.0),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.graph.errors import ModelError
-from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul
+from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul, RowProducts
 from tilewright.graph.types import Array, TensorType
 
 Check = Callable[..., object]
@@ -62,6 +62,12 @@ def test_gemm_agrees_with_onnxruntime(
             ((2, 3), (4, 5)),
             "MatMul: expected [..., i, k] times [..., k, j], got float32[2, 3], float32[4, 5]. "
             "[matmul-shape]",
+        ),
+        (
+            RowProducts(),
+            ((2, 3), (3, 4)),
+            "RowProducts: expected [..., i, k] and [..., j, k], got float32[2, 3], float32[3, 4]. "
+            "[row-products-shape]",
         ),
         (
             Gemm(),

@@ -108,6 +108,7 @@ def test_the_whole_pipeline_keeps_the_meaning_and_reports_each_pass() -> None:
         "ChannelsLast: equal; Transpose 0 -> 2",
         "MaxPoolSplitting: unchanged",
         "ReshapeMotion: unchanged",
+        "RowProductRecognition: unchanged",
         "IdentityRemoval: unchanged",
         "CommonSubexpressions: unchanged",
         "DeadCode: equal",

@@ -338,7 +338,11 @@ def test_a_transposition_goes_by_square_tiles() -> None:
         'j_0, j_1 = split(j, factors=(None, 16), tail="partition")',
         'i_0, i_1 = split(i, factors=(None, 16), tail="partition")',
         "reorder(h, i_0, j_0, j_1, i_1)",
+        "vectorize(i_1)",
+        "unroll(j_1)",
     ]
+    assert "split(j, factors=(None, 2, 8)" in str(check(keys(18, 2, 33), "c:avx2").steps)
+    assert "vectorize" not in str(check(keys(18, 2, 33), "c:scalar").steps)
 
 
 @pytest.mark.parametrize("step", [-3, -2, -1, 1, 2, 3])

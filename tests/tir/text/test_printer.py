@@ -28,7 +28,7 @@ from tilewright.tir.expr import (
     const,
 )
 from tilewright.tir.intrinsics import EXP
-from tilewright.tir.lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Vector
+from tilewright.tir.lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Shuffle, Vector
 from tilewright.tir.stmt import (
     NOTHING,
     Alloc,
@@ -102,6 +102,7 @@ STORE = Store(S, (), ELEMENT)
         (Broadcast(X, 8), "broadcast(i, 8)"),
         (Lanes(Ramp(X, 2, 8), 4, 4), "lanes(ramp(i, 2, 8), 4, 4)"),
         (Vector((ELEMENT, const(1.0, "float32"))), "vector(A[i, j], 1.0)"),
+        (Shuffle(V, V, (1, 0)), "shuffle(v, v, 1, 0)"),
         (Fma(ELEMENT, ELEMENT, ELEMENT), "fma(A[i, j], A[i, j], A[i, j])"),
         (Load(S, ()), "S[()]"),
         (

@@ -29,8 +29,7 @@ def _silu(w: AtenWriter, self: AtenValue) -> AtenValue:
 
 
 def _mish(w: AtenWriter, self: AtenValue) -> AtenValue:
-    scale = w.emit(functions.Tanh(), w.emit(activation.Softplus(), self))
-    return w.emit(arithmetic.Mul(), self, scale)
+    return w.emit(activation.Mish(), self)
 
 
 def _softplus(

@@ -53,6 +53,7 @@ RULES: dict[str, ImportRule] = {
     "HardSigmoid": ImportRule((6, 22), ("alpha", "beta"), _hard_sigmoid),
     "HardSwish": ImportRule((14, 22), (), _hard_swish),
     "LeakyRelu": ImportRule((6, 16), ("alpha",), _leaky_relu),
+    "Mish": ImportRule((18, 22), (), plain(activation.Mish())),
     "PRelu": ImportRule((7, 9, 16), (), _parametric),
     "Relu": ImportRule((6, 13, 14), (), plain(activation.Relu())),
     "Sigmoid": ImportRule((6, 13), (), plain(activation.Sigmoid())),

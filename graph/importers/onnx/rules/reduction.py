@@ -61,8 +61,9 @@ def _norm_1(node: NodeReader) -> Result:
 
 
 def _sum_of_squares(node: NodeReader) -> Application:
-    square = node.emit(arithmetic.Mul(), node.value(0), node.value(0))
-    return _reduced(node, reduction.ReduceSum, square)
+    if not _axes(node):
+        return arithmetic.Mul(), (node.value(0), node.value(0))
+    return _reduced(node, reduction.ReduceSumSquare, node.value(0))
 
 
 def _norm_2(node: NodeReader) -> Result:

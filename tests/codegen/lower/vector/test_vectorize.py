@@ -116,6 +116,19 @@ def f(A: float32[10], C: output(float32[16])):
     ]
 
 
+def test_a_branch_reads_what_the_condition_has_read_without_a_mask() -> None:
+    text = """
+def f(A: float32[16], C: output(float32[16])):
+    for j in vectorized(16):
+        C[j] = select(A[j] < 0.0, A[j] * 2.0, A[j] + 1.0)
+"""
+    read = "A[ramp(0, 1, 16)]"
+    assert vectorized(text).splitlines()[1:] == [
+        f"    C[ramp(0, 1, 16)] = select({read} < broadcast(0.0, 16), {read} * broadcast(2.0, 16), "
+        f"{read} + broadcast(1.0, 16))"
+    ]
+
+
 def test_a_select_that_lanes_share_evaluates_one_branch() -> None:
     text = """
 def f(A: float32[4, 16], C: output(float32[4, 16])):

@@ -70,7 +70,11 @@ ANSWERS: dict[str, tuple[PrimFunc, Mapping[str, object], str]] = {
         {"stores past the caches of Y": True},
         "for i0 in parallel(700, stream=1):",
     ),
-    "transposed tile": (KERNELS["transpose"](), {"tile of Y": (8, 32)}, "j_0 * 32 + j_1 < 19"),
+    "transposed tile": (
+        KERNELS["transpose"](),
+        {"tile of Y": (8, 32)},
+        "(j_0 * 2 + j_1) * 16 + j_2 < 19",
+    ),
     "windows": (
         programs.pool(9, 8, 20),
         {"terms written out of Y": 0},

@@ -19,6 +19,8 @@ from ...rule_checks import check
 pytestmark = pytest.mark.sampled(3)
 
 AVX512 = Target.parse("c:avx512")
+NEAR = replace(AVX512, l2_bytes=1 << 14)  # large enough for a row, too small for weights
+LARGE = replace(AVX512, l2_bytes=8 << 20)
 SMALL = replace(AVX512, l1_bytes=1024, l2_bytes=1024)  # what small products do not fit into
 
 
@@ -138,3 +140,31 @@ def test_threads_share_out_the_rows_of_all_images_where_each_has_many(with_relu:
 
 def test_threads_share_out_panels_where_one_image_has_few_rows() -> None:
     assert "    for k_0 in parallel(4):\n" in open_convolution(4)
+
+
+def steps(rows: int, constant: bool, target: Target) -> list[str]:
+    made = default_schedule(matmul(rows, 600, 1024, constant=constant), target)
+    return list(map(str, made.steps))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_weights_that_stream_as_they_lie_are_read_a_block_of_rows_at_a_time(threads: int) -> None:
+    found = steps(1, False, replace(NEAR, threads=threads))
+    assert f'j_0_0, j_0_1 = split(j_0, factors=({threads}, None), tail="partition")' in found
+    shares = "j_0_0, " if threads > 1 else ""
+    assert any(step.startswith(f"reorder({shares}k_0, j_0_1, ") for step in found)
+    assert any(step.startswith("k_0, k_1 = split(k, factors=(None, 128)") for step in found)
+
+
+@pytest.mark.parametrize(
+    ("rows", "constant", "caches"), [(40, False, NEAR), (1, True, NEAR), (1, False, LARGE)]
+)
+def test_other_weights_are_read_by_panels(rows: int, constant: bool, caches: Target) -> None:
+    found = steps(rows, constant, replace(caches, threads=2))
+    assert not any(step.startswith("j_0_0, j_0_1 = split(j_0") for step in found)
+
+
+def test_blocks_of_rows_add_up_to_the_product() -> None:
+    target = replace(Target.parse("c:avx2"), threads=2, l2_bytes=1 << 14)
+    sch = check(matmul(1, 130, 1024), target)
+    assert any("j_0_0, j_0_1 = split(j_0" in step for step in map(str, sch.steps))
