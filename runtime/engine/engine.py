@@ -456,7 +456,8 @@ class Engine(Generic[CallResult]):
     def export_c(self, folder: str | Path) -> Path:
         """Write the model as C that needs nothing else: model.c, model.h, weights.bin, Makefile.
 
-        The folder is made where it is not there. Returns it.
+        The folder is made where it is not there. Returns it. Variants are in it, each for its own
+        sizes: one that pads runs of fewer rows here leaves these to the code for all sizes there.
         Raises: ExportError where the engine holds no C; OutputFileError.
         """
         from .export_c import export_c

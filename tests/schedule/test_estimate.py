@@ -84,9 +84,9 @@ def test_softmax_counts_every_pass() -> None:
     assert estimate(softmax(1 << 16), TARGET) > 2 * estimate(softmax(1 << 14), TARGET)
 
 
-def test_a_turned_copy_moves_element_by_element() -> None:
+def test_a_turned_copy_costs_a_shuffle_for_each_bit_of_the_lanes() -> None:
     turned, straight = (estimate(copy(128, 768, turned=turned), TARGET) for turned in (True, False))
-    assert turned > 4 * straight
+    assert straight < turned < 4 * straight
 
 
 def test_a_function_without_elements_costs_a_launch() -> None:

@@ -159,7 +159,7 @@ def _panels_and_blocks(
         return (order.panel,)
     lie = product.packed is None and not product.is_made and order.row_tiles == 1
     alone = cut.parts is not None and not order.around and streams(product.contraction, target)
-    if not lie or not alone:
+    if not lie or not alone or sch.extent(order.panel) < target.threads:
         return order.panel, cut.block
     shares, panel = sch.split(order.panel, (target.threads, None), tail="partition")
     return shares, cut.block, panel

@@ -84,7 +84,6 @@ def test_the_questions_of_a_rule_are_listed_with_its_own_choices() -> None:
     assert str(found).splitlines()[1:] == [
         "  tile of Y          (16, 16), of 14: (8, 8), (8, 16), (8, 32), (16, 8), (16, 16), ...",
         "  rows outside of Y  False, of 2: False, True",
-        "  rows inside of Y   False, of 2: False, True",
     ]
     assert found.legal == 1.0
     assert repr(found) == str(found)

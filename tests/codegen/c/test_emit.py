@@ -14,9 +14,9 @@ from tilewright.tir.target.target import Target
 from tilewright.tir.te import te
 
 BYTES = """
-def bytes(A: int8[16], B: int8[16], C: output(int8[16])):
+def bytes(A: int8[16], B: int8[16], D: int8[16], C: output(int8[16])):
     for j in vectorized(16):
-        C[j] = select(A[j] < B[j] and B[j] < int8(9), A[j], B[j])
+        C[j] = select(A[j] < B[j] and B[j] < int8(9), A[j], D[j])
 """
 Golden = Callable[[str, str], None]
 

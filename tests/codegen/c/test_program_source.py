@@ -37,7 +37,7 @@ def test_a_unit_has_what_its_own_definitions_need_and_no_other() -> None:
 
 def test_static_definitions_show_nothing_and_prepare_nothing() -> None:
     made = emitted(host_target())
-    text = static_definitions(made)
+    text = static_definitions([made])
     called = {launch.function for launch in made.launches}
     for symbol in (*called, made.symbol):
         assert f"\nstatic void {symbol}(void *const *args" in text

@@ -8,6 +8,7 @@ import pytest
 
 from tilewright.graph.ops.base import OperatorRole
 from tilewright.graph.ops.bits import BitCast
+from tilewright.graph.ops.convolution import ExactConv
 from tilewright.graph.ops.rounded_blocks import RoundBlocks, RoundedBlockMatMul
 from tilewright.graph.ops.trees import Forest
 from tilewright.graph.reference.reference import apply
@@ -15,7 +16,13 @@ from tilewright.graph.types import Array
 
 from .operators import Sample, samples
 
-OF_ITS_OWN_TYPES = (BitCast, Forest, RoundBlocks, RoundedBlockMatMul)  # which take no bfloat16
+OF_ITS_OWN_TYPES = (
+    BitCast,
+    ExactConv,
+    Forest,
+    RoundBlocks,
+    RoundedBlockMatMul,
+)  # which take no bfloat16
 BRAIN = np.dtype(ml_dtypes.bfloat16)
 
 
