@@ -17,8 +17,6 @@ import numpy as np
 
 from ..ir.ir import Graph
 from ..ops.base import Operator, OperatorRole
-from ..ops.quotients import RoundQuotient
-from ..ops.saturation import Within
 from ..types import TensorType, array_of
 from .groups import FusionGroup
 
@@ -122,7 +120,7 @@ def _has_levels(graph: Graph, group: FusionGroup) -> bool:
     """Whether a group computes with bytes: its numbers are then scales and zeros, of which each
     layer of a model has its own, and which would make a kernel of each.
     """
-    if any(isinstance(node.op, Within | RoundQuotient) for node in group.nodes):
+    if any(node.op.is_of_levels for node in group.nodes):
         return True
     values = (v for node in group.nodes for v in (*node.inputs, *node.outputs))
     return any(graph.types[value].dtype in ("int8", "uint8") for value in values)

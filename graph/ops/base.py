@@ -108,7 +108,8 @@ class Operator(ABC):
     the result is an element of an input, of whichever, so that inputs of one number give that
     number. commutative: whether its two inputs may change places. decides: whether it makes a great
     difference of a small one, though it gives floats. checks_indices: whether an index out of
-    range refuses a run.
+    range refuses a run. is_of_levels: whether its numbers are scales and zeros, of which each layer
+    of a model has its own, so that kernels take them as operands.
     """
 
     role: ClassVar[OperatorRole]
@@ -118,6 +119,7 @@ class Operator(ABC):
     commutative: ClassVar[bool] = False
     decides: ClassVar[bool] = False
     checks_indices: ClassVar[bool] = False
+    is_of_levels: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         role = getattr(cls, "role", None)

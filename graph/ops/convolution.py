@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -76,11 +77,9 @@ class Convolution(Spatial):
         """Weights become [kernel..., in, out]."""
         return (permutation_to_last(rank), (*range(2, rank), 1, 0))
 
+    @abstractmethod
     def result_dtype(self, types: tuple[TensorType, ...]) -> str:
         """The type of the sums. Raises: ModelError for operands of other types."""
-        check_arity(self, types, 2, 3)
-        check_number(self, types)
-        return types[0].dtype
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         made = self.result_dtype(types)
@@ -208,6 +207,11 @@ class Conv(Convolution):
         """Where the channels of x are."""
         return self.layout if self.data is None else self.data
 
+    def result_dtype(self, types: tuple[TensorType, ...]) -> str:
+        check_arity(self, types, 2, 3)
+        check_number(self, types)
+        return types[0].dtype
+
     def channels_last(self) -> Conv:
         return replace(self, layout="NHWC")
 
@@ -220,8 +224,8 @@ class Conv(Convolution):
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerConv(Convolution):
-    """Conv of integers of 8 or 16 bits, each, in int32, which wraps around.
+class ConvolutionOfIntegers(Convolution):
+    """What convolutions of integers have in common: no bias, and integers around x.
 
     zero: what x is padded with, the integer that stands for 0.
     """
@@ -235,8 +239,13 @@ class IntegerConv(Convolution):
         """What x is padded with."""
         return self.zero
 
-    def channels_last(self) -> IntegerConv:
+    def channels_last(self) -> Self:
         return replace(self, layout="NHWC")
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerConv(ConvolutionOfIntegers):
+    """Conv of integers of 8 or 16 bits, each, in int32, which wraps around."""
 
     def result_dtype(self, types: tuple[TensorType, ...]) -> str:
         check_arity(self, types, 2, 2)
@@ -254,25 +263,11 @@ class IntegerConv(Convolution):
 
 
 @dataclass(frozen=True, slots=True)
-class ExactConv(Convolution):
+class ExactConv(ConvolutionOfIntegers):
     """Conv of integers of 8 bits with float32 that are whole numbers, in float32, which has each
     sum exactly where it is less than 2**24 in magnitude, whatever the order; others are not
     promised.
-
-    zero: what x is padded with, the integer that stands for 0.
     """
-
-    zero: int = 0
-
-    operand_names: ClassVar[tuple[str, ...]] = ("x", "w")
-
-    @property
-    def fill(self) -> float:
-        """What x is padded with."""
-        return self.zero
-
-    def channels_last(self) -> ExactConv:
-        return replace(self, layout="NHWC")
 
     def result_dtype(self, types: tuple[TensorType, ...]) -> str:
         check_arity(self, types, 2, 2)

@@ -4,6 +4,7 @@ integers in int32; Gemm with scales, transposes and bias.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,17 +56,8 @@ class MatMul(Operator):
         return (np.matmul(*arrays),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
-        a, b = tensors
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
-        k = te.reduce_axis(shape_of(a)[-1], name="k")
-
-        def element(*indices: Expr) -> Expr:
-            stack, (i, j) = indices[:-2], indices[-2:]
-            left = broadcast_read(a, (*stack, i, k))
-            right = broadcast_read(b, (*stack, k, j))
-            return te.sum(left * right, axis=k, dtype=left.dtype)
-
-        return (te.compute(result.shape, element, name=name),)
+        return (_product(tensors, result, name, lambda k, j: (k, j)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,31 +76,46 @@ class RowProducts(Operator):
         if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-1]:
             problem = f"expected [..., i, k] and [..., j, k], got {listed(types)}"
             refuse(self, problem, code="row-products-shape")
-        turned = TensorType(b.dtype, (*b.shape[:-2], b.shape[-1], b.shape[-2]))
-        return MatMul().infer((a, turned))
+        return MatMul().infer((a, _turned(b)))
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
-        (result,) = self.infer(types)
-        return product_work(
-            Operator.work(self, types), largest(result.elements * types[0].shape[-1])
-        )
+        a, b = types
+        return MatMul().work((a, _turned(b)))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a, b = arrays
         return (np.matmul(a, np.swapaxes(b, -1, -2)),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
-        a, b = tensors
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
-        k = te.reduce_axis(shape_of(a)[-1], name="k")
+        return (_product(tensors, result, name, lambda k, j: (j, k)),)
 
-        def element(*indices: Expr) -> Expr:
-            stack, (i, j) = indices[:-2], indices[-2:]
-            left = broadcast_read(a, (*stack, i, k))
-            right = broadcast_read(b, (*stack, j, k))
-            return te.sum(left * right, axis=k, dtype=left.dtype)
 
-        return (te.compute(result.shape, element, name=name),)
+def _turned(matrices: TensorType) -> TensorType:
+    """The type of stacked matrices, each transposed."""
+    *stack, rows, columns = matrices.shape
+    return TensorType(matrices.dtype, (*stack, columns, rows))
+
+
+def _product(
+    tensors: Sequence[Tensor],
+    result: TensorType,
+    name: str,
+    place: Callable[[Expr, Expr], tuple[Expr, Expr]],
+) -> Tensor:
+    """Sums of products of two tensors of stacked matrices. place: where in a matrix of the second
+    the number is that term k and column j of the result have.
+    """
+    a, b = tensors
+    k = te.reduce_axis(shape_of(a)[-1], name="k")
+
+    def element(*indices: Expr) -> Expr:
+        stack, (i, j) = indices[:-2], indices[-2:]
+        left = broadcast_read(a, (*stack, i, k))
+        right = broadcast_read(b, (*stack, *place(k, j)))
+        return te.sum(left * right, axis=k, dtype=left.dtype)
+
+    return te.compute(result.shape, element, name=name)
 
 
 @dataclass(frozen=True, slots=True)

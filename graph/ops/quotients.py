@@ -19,6 +19,7 @@ class RoundQuotient(Elementwise):
     arity = (2, 2)
     takes = "float"
     decides = True
+    is_of_levels = True
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (ROUND_QUOTIENT.meaning(*arrays),)

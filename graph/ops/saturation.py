@@ -20,6 +20,7 @@ class Within(Elementwise):
 
     arity = (3, 3)
     takes = "float"
+    is_of_levels = True
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, low, high = arrays

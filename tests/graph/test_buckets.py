@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import tilewright as tw
@@ -44,10 +46,10 @@ def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(padded_variants, "beside", fast)
 
 
-def compiled(proto: object, **options: object) -> Engine:
+def compiled(proto: onnx.ModelProto, **options: Any) -> Engine:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(padded_variants, "beside", fast)
-        return tw.compile(proto, "c", cache=False, **options)  # type: ignore[arg-type]
+        return tw.compile(proto, "c", cache=False, **options)
 
 
 @cache

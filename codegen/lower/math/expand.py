@@ -8,7 +8,7 @@ from functools import partial
 
 from ....tir.expr import Add, Call, Expr, Mul
 from ....tir.func import PrimFunc
-from ....tir.intrinsics import ROUND_QUOTIENT
+from ....tir.intrinsics import ROUND_QUOTIENT, Intrinsic
 from ....tir.lowered import Fma
 from ....tir.node import Node
 from ....tir.target.target import Target
@@ -65,12 +65,7 @@ class ExpandMath:
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
         """`func` with its calls expanded; the same object when it has none."""
-        return func.with_body(transform(func.body, self._expand))
-
-    def _expand(self, node: Node) -> Node:
-        if not isinstance(node, Call) or not node.intrinsic.elementary:
-            return node
-        return expand_call(node, fused=self.target.has_fma)
+        return _expanded(func, self.target, lambda intrinsic: intrinsic.elementary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +79,18 @@ class ExpandQuotients:
     target: Target
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        return func.with_body(transform(func.body, self._expand))
+        return _expanded(func, self.target, lambda intrinsic: intrinsic == ROUND_QUOTIENT)
 
-    def _expand(self, node: Node) -> Node:
-        if not isinstance(node, Call) or node.intrinsic != ROUND_QUOTIENT:
+
+def _expanded(func: PrimFunc, target: Target, wanted: Callable[[Intrinsic], bool]) -> PrimFunc:
+    """The function with its calls of some intrinsics in arithmetic."""
+
+    def rule(node: Node) -> Node:
+        if not isinstance(node, Call) or not wanted(node.intrinsic):
             return node
-        return expand_call(node, fused=self.target.has_fma)
+        return expand_call(node, fused=target.has_fma)
+
+    return func.with_body(transform(func.body, rule))
 
 
 def expand_call(call: Call, *, fused: bool = True) -> Expr:

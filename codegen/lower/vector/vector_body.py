@@ -322,12 +322,13 @@ class VectorBody:
             return Select(expr.condition, *branches)
         inside, outside = _both(on, expr.condition), _both(on, negated(expr.condition))
         known = self._read  # what the condition reads may be read again as it was
-        self._read = {**dict.fromkeys(_surely_read(expr.condition), on), **known}
+        read = self._read = {**dict.fromkeys(_surely_read(expr.condition), on), **known}
         a, b = self.vector(expr.on_true, inside), self.vector(expr.on_false, outside)
         self._read = known
-        for load, other in ((a, b), (b, a)):
-            # select(c, load, x) -> the load alone, x in the lanes that are off
-            if not isinstance(load, Load) or not isinstance(other, Broadcast):
+        for branch, load, other in ((expr.on_true, a, b), (expr.on_false, b, a)):
+            # select(c, load, x) -> the load alone, x in the lanes that are off; unless it was read
+            # before, under another mask than the choice's
+            if not isinstance(load, Load) or not isinstance(other, Broadcast) or branch in read:
                 continue
             if load.dtype.is_bool:
                 continue

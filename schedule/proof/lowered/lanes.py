@@ -11,7 +11,7 @@ from functools import cache
 
 from ....tir.buffer import Buffer, Load
 from ....tir.dtype import INT64
-from ....tir.expr import Cast, Expr, Var, add, const, mul
+from ....tir.expr import Cast, Expr, Let, Var, add, const, mul
 from ....tir.lowered import Broadcast, Exchange, Lanes, Ramp, Reinterpret, Shuffle, Vector
 from ....tir.stmt import NOTHING, For, ForKind
 from ....tir.text.printer import print_expr
@@ -33,6 +33,8 @@ def in_lane(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
     if isinstance(expr, Var):
         return in_lane(values[expr], values) if expr in values else expr
     match expr:
+        case Let(var, value, body):
+            return in_lane(body, {**values, var: value})
         case Ramp():
             base, number = in_lane(expr.base, values), lane_loop(expr.lanes).var
             lane = number if base.dtype == INT64 else Cast(number, base.dtype)

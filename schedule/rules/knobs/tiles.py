@@ -160,8 +160,9 @@ def candidates(
     """The tiles that fit the registers, cheapest first by the model; larger ones first among
     equals.
     """
-    spare = target.vector_registers - (points == 1)
-    found = list(_fitting(outer, inner, -(-columns // target.lanes(dtype)), spare))
+    # one is for what is broadcast; products of bytes take one of the weights from memory for it
+    registers = target.vector_registers - 1 if points == 1 else target.vector_registers
+    found = list(_fitting(outer, inner, -(-columns // target.lanes(dtype)), registers))
     work = (outer, inner, columns, steps, dtype, target, points)
     price = {tile: tile_cycles(tile, *work, narrow=narrow) for tile in found}
     return sorted(found, key=lambda tile: (price[tile], -tile.accumulators, tile.to_json()))

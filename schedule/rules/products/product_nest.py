@@ -287,8 +287,8 @@ def _panels_first(
 ) -> bool:
     """Whether the loop over panels stands outside: where all weights together do not stay in the
     level-2 cache; where the data of all rows stay in the first one, so that each panel is read
-    once; where they stay in the second one, and weights, which are asked for early then, are more
-    than what threads read of each other's rows, and far more than what each panel reads again; and
+    once; where weights, which are asked for early then, are more than what threads read of each
+    other's rows, so that data stay in the second one, and far more than panels read again; and
     where a call may have few rows, so that threads share out columns then.
     """
     most_rows = max((sch.extent(row) for row in rows), default=1)
@@ -302,8 +302,9 @@ def _panels_first(
     if _data_bytes(found) <= target.l1_bytes and panels >= most_rows:
         return True
     weights = weight_bytes(found)
-    stays = 2 * data <= target.l2_bytes and data * panels < 4 * weights
-    if not stays or weights < rows_of(sch, found).bytes or panels < 2 * target.threads:
+    if data * panels >= 4 * weights or weights < rows_of(sch, found).bytes:
+        return False
+    if panels < 2 * target.threads:  # the last panel of a thread asks for what nobody reads
         return False
     return _unevenness(panels, target) <= _unevenness(most_rows, target)
 

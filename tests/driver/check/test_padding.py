@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 
 import tilewright as tw
@@ -17,11 +18,11 @@ pytestmark = pytest.mark.needs_cc
 OPEN = {"n": (1, 2, 4)}
 
 
-def closed(*nodes: object, kind: int | None = None) -> tuple[Engine, PaddedRows]:
+def closed(*nodes: onnx.NodeProto, kind: int | None = None) -> tuple[Engine, PaddedRows]:
     """The engine of a variant of 4 rows, and where they lie."""
     given = value("x", shape=("n", 3)) if kind is None else value("x", kind, ("n", 3))
     opened = tw.compile(
-        model(list(nodes), [given], [value("y", shape=None)]),  # type: ignore[arg-type]
+        model(list(nodes), [given], [value("y", shape=None)]),
         "c",
         shapes=OPEN,
         verify="off",

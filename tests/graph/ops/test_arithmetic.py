@@ -110,6 +110,7 @@ def test_arithmetic_agrees_with_the_reference(case: Case) -> None:
 
 
 @pytest.mark.needs_cc
+@pytest.mark.isa
 def test_compiled_arithmetic_agrees_with_float64() -> None:
     check_compiled([case for case in CASES if max(case.opsets) >= 12])
 

@@ -128,6 +128,7 @@ def test_before_opset_11_the_largest_are_taken(opset: int) -> None:
     assert old.nodes == new.nodes
 
 
+@pytest.mark.isa
 @pytest.mark.sampled(4)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("target", [None, "c:scalar"])

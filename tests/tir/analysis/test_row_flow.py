@@ -16,6 +16,7 @@ from tilewright.tir.analysis.row_flow import (
     row_layout,
 )
 from tilewright.tir.dim import Dim
+from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.sizes import size_of
@@ -55,7 +56,7 @@ def window() -> Made:
     x = given(ROWS, 6)
     k = te.reduce_axis(3, name="k")
 
-    def tap(n, i):  # type: ignore[no-untyped-def]
+    def tap(n: Expr, i: Expr) -> Expr:
         at = i * 2 + k - 1
         return te.sum(te.select(te.all_of(at >= 0, at < 6), x[n, at], 0.0), axis=k)
 

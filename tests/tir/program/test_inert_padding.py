@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -24,12 +25,12 @@ from tilewright.tir.program.program import Program
 
 FULL = 4
 KEPT = 2
-Sizes = dict[str, object]
+Sizes = dict[str, int | tuple[int, int, int]]
 
 
 def planned(proto: onnx.ModelProto, sizes: Sizes) -> Model:
     """The program before schedules."""
-    graph = import_onnx(proto, shapes=sizes)  # type: ignore[arg-type]
+    graph = import_onnx(proto, shapes=sizes)
     lowered = plan_model(graph, resolve_target("c:avx2"), check=False).lowered
     return Model(lowered.program, lowered.constants)
 
@@ -47,7 +48,7 @@ FULL_IMAGES = {"batch": FULL, "height": 32, "width": 32}
 
 
 @pytest.mark.parametrize("make", [residual, unet], ids=["residual", "unet"])
-def test_a_batch_of_images_may_be_padded(make) -> None:  # type: ignore[no-untyped-def]
+def test_a_batch_of_images_may_be_padded(make: Callable[[], onnx.ModelProto]) -> None:
     assert obstacles(make(), OPEN_IMAGES, FULL_IMAGES) == {"batch": ""}
 
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tilewright.codegen.lower.vector.vectorize import Vectorize
 from tilewright.tir.errors import TargetError
+from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target.target import Target
 
@@ -381,3 +383,31 @@ def f(n: dim(1, 64), A: float32[n], C: output(float32[n])):
     # a test that holds for the last lane alone says nothing of the others
     falling = text.replace("j * 4 + i < n", "n < j * 4 + i")
     assert "else" not in vectorized(falling, "c:neon")
+
+
+@pytest.mark.parametrize("target", ["c:avx512", "c:avx2", "c:neon"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "select(0.0 < A[j], A[j], 7.0)",
+        "select(0.0 < A[j], 7.0, A[j])",
+        "select(0.0 < B[j], select(0.0 < A[j], A[j], -1.0), A[j])",
+        "select(0.0 < A[j] and A[j] < B[j], select(A[j] < 1.0, A[j], 5.0), B[j])",
+    ],
+)
+def test_a_choice_by_what_its_branches_read_chooses_in_a_masked_rest(
+    value: str, target: str
+) -> None:
+    """What a condition has read is read again under the mask of the rest, not of the choice."""
+    text = f"""
+def f(A: float32[21], B: float32[21], C: output(float32[21])):
+    for j in vectorized(21):
+        C[j] = {value}
+"""
+    plain = parse(text)
+    rng = np.random.default_rng(0)
+    given = [rng.standard_normal(21, np.float32) for _ in range(2)]
+    vectors = Vectorize(Target.parse(target))(plain)
+    assert "masked(" in str(vectors) or target == "c:neon"  # which has no masks for a rest
+    found, wanted = (interpret(func, *given) for func in (vectors, plain))
+    np.testing.assert_array_equal(found, wanted)

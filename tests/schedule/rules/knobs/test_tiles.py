@@ -46,7 +46,7 @@ def test_rows_that_a_call_decides_have_the_tile_of_the_usual_ones(
     assert answer(sch, "tile of C") == tile
 
 
-@pytest.mark.parametrize(("columns", "tile"), [(512, (1, 7, 4)), (64, (1, 7, 4)), (32, (2, 7, 2))])
+@pytest.mark.parametrize(("columns", "tile"), [(512, (1, 7, 4)), (96, (1, 7, 4)), (32, (2, 7, 2))])
 def test_tiles_of_bytes_read_weights_once_for_a_whole_row(
     columns: int, tile: tuple[int, ...]
 ) -> None:
