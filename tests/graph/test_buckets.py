@@ -76,6 +76,7 @@ def extreme(array: Array, value: float) -> object:
     return np.iinfo(array.dtype).min if value < 0 else np.iinfo(array.dtype).max
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_padded_runs_have_the_bits_of_their_variant_whatever_stands_behind(

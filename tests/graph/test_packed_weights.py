@@ -48,6 +48,7 @@ def data(rows: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     return np.random.default_rng(rows).standard_normal((rows, K), np.float32)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("rows", [1, 40])
 @pytest.mark.parametrize("blocked", [True, False])
 @pytest.mark.parametrize("kind", KINDS)

@@ -91,6 +91,7 @@ def levels(whole: Array) -> Array:
     return np.clip(np.rint(real) + np.float32(RESULT_ZERO), 0, 255).astype(np.uint8)
 
 
+@pytest.mark.sampled(4)
 @each_target
 @pytest.mark.parametrize("extreme", [False, True])
 @pytest.mark.parametrize(
@@ -114,6 +115,7 @@ def test_a_result_has_the_bits_of_a_product_of_levels(
     np.testing.assert_array_equal(engine(x), levels(sums_of(x, weights)))
 
 
+@pytest.mark.sampled(5)
 @each_target
 @pytest.mark.parametrize("number", [-128, 127])
 @pytest.mark.parametrize("shape", [(64, 20), (20, 16, 3, 3)])

@@ -86,7 +86,7 @@ def check_witnesses(refusals: Sequence[Refusal]) -> None:
     assert met["by the interpreter"] >= 0.5 * met.total()
 
 
-@pytest.mark.parametrize("cases", [120, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cases", [80, pytest.param(200, marks=pytest.mark.slow)])
 def test_random_legal_steps_keep_the_meaning(cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
     run(0, cases, monkeypatch)
 

@@ -13,6 +13,7 @@ from ....tir.buffer import Buffer, Load
 from ....tir.dtype import INT64
 from ....tir.expr import Cast, Expr, Let, Var, add, const, mul
 from ....tir.lowered import Broadcast, Exchange, Lanes, Ramp, Reinterpret, Shuffle, Vector
+from ....tir.node import Node
 from ....tir.stmt import NOTHING, For, ForKind
 from ....tir.text.printer import print_expr
 from ..forms.affine import Undecided
@@ -55,3 +56,21 @@ def in_lane(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
         case Lanes() | Vector() | Shuffle() | Reinterpret() | Exchange():
             raise Undecided(f"{print_expr(expr)} has lanes, or is of threads, other than its own")
     return expr.map_children(lambda c: in_lane(c, values) if isinstance(c, Expr) else c)
+
+
+def size_in_lane(expr: Expr, values: Mapping[Var, Expr]) -> int:
+    """How many nodes `in_lane` makes of an expression, at most."""
+    sizes: dict[Var, int] = {}
+
+    def visit(node: Node) -> int:
+        match node:
+            case Let(var, value, body):
+                sizes[var] = visit(value)
+                return visit(body)
+            case Var():
+                if node not in sizes:
+                    sizes[node] = visit(values[node]) if node in values else 1
+                return sizes[node]
+        return 1 + sum(map(visit, node.children()))
+
+    return visit(expr)

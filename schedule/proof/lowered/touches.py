@@ -9,7 +9,8 @@ conditions under which it happens, and its place among threads and barriers.
   in every lane: nothing but a mask keeps a lane from loading.
 - An access under a condition of data may happen, or not. What the condition says of the data counts
   where these never change, or where it stands in one expression with the access, between whose
-  loads nothing is stored.
+  loads nothing is stored. One that would be of more than LONGEST nodes, names replaced by what they
+  name, is left out, as if the access might always happen: it grows with each use of each name.
 """
 
 from __future__ import annotations
@@ -54,8 +55,10 @@ from ..forms.condition import ALWAYS, Cases, both, condition
 from ..forms.nest import Access, BarrierAt, Branches, Statement
 from ..forms.statements import access, narrowed
 from ..grid_races import Threads
-from .lanes import in_lane, lane_loop
+from .lanes import in_lane, lane_loop, size_in_lane
 from .spans import Spans
+
+LONGEST = 2_000
 
 Wanted = Callable[[Load | Store], bool]
 _NOTHING_STORED = Store(Buffer("", INT64, ()), (), index(0))
@@ -107,7 +110,7 @@ class Touches:
     _first: frozenset[str] = _NONE  # those along which the first thread is alone
     _together: frozenset[str] = _NONE  # those along which threads load for each other
     _runners: dict[Access, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
-    _known: dict[Expr, tuple[Cases, tuple[Expr, ...]]] = field(default_factory=dict)
+    _known: dict[Expr, tuple[Cases, bool, tuple[Expr, ...]]] = field(default_factory=dict)
     _seen: set[object] = field(default_factory=set)
 
     def visit(self, stmt: Stmt, at_root: bool = False) -> None:
@@ -302,7 +305,7 @@ class Touches:
             loops, positions = (*loops, lane_loop(lanes)), (*positions, self._next())
             self.spans.ranges[lane_loop(lanes).var] = (0, lanes - 1)
         indices = tuple(in_lane(i, self.spans.values) for i in item.indices)
-        where, of_data, kept = self._cases(given, item.indices)
+        where, exact, kept = self._cases(given, item.indices)
         if not where:
             return []
         statement = self._statement(item, loops, positions, where)
@@ -314,7 +317,7 @@ class Touches:
             indices,
             where,
             write=isinstance(item, Store),
-            exact=not of_data,
+            exact=exact,
             given=kept,
         )
         self._runners[found] = runners
@@ -322,33 +325,38 @@ class Touches:
 
     def _cases(
         self, given: tuple[Expr, ...], indices: tuple[Expr, ...]
-    ) -> tuple[Cases, tuple[Expr, ...], tuple[Expr, ...]]:
-        """Where conditions hold, those of data left out; these; and those of them that say
-        something of an access with these indices.
+    ) -> tuple[Cases, bool, tuple[Expr, ...]]:
+        """Where conditions hold, those of data left out; whether there are none of these; and those
+        of them that say something of an access with these indices.
         """
-        found = ALWAYS
-        of_data: tuple[Expr, ...] = ()
+        found, exact = ALWAYS, True
         kept: tuple[Expr, ...] = ()
         for item in given:
             if item not in self._known:
                 self._known[item] = self._case(item)
-            holds, more = self._known[item]
-            found, of_data = both(found, holds), (*of_data, *more)
+            holds, whole, of_data = self._known[item]
+            found, exact = both(found, holds), exact and whole
             counts = item in self.beside and self._is_same_data(item, *indices)
-            kept += tuple(part for part in more if counts or self._is_kept(part))
-        return found, of_data, kept
+            kept += tuple(part for part in of_data if counts or self._is_kept(part))
+        return found, exact, kept
 
-    def _case(self, item: Expr) -> tuple[Cases, tuple[Expr, ...]]:
-        found = ALWAYS
+    def _case(self, item: Expr) -> tuple[Cases, bool, tuple[Expr, ...]]:
+        """Where a condition holds, whether that is all that it says, and what it says of data."""
+        found, exact = ALWAYS, True
         of_data: list[Expr] = []
-        for part in conjuncts(in_lane(item, self.spans.values)):
-            try:
-                holds = condition(part, self.spans.env, self.spans.ranges)
-            except Undecided:
-                of_data.append(part)
-            else:
-                found = both(found, holds)
-        return found, tuple(of_data)
+        for whole in conjuncts(item):
+            if size_in_lane(whole, self.spans.values) > LONGEST:
+                exact = False
+                continue
+            for part in conjuncts(in_lane(whole, self.spans.values)):
+                try:
+                    holds = condition(part, self.spans.env, self.spans.ranges)
+                except Undecided:
+                    exact = False
+                    of_data.append(part)
+                else:
+                    found = both(found, holds)
+        return found, exact, tuple(of_data)
 
     def _is_same_data(self, *parts: Expr) -> bool:
         """Whether parts of one expression that load the same have the same values: each is loaded

@@ -27,6 +27,7 @@ def test_there_are_both_kinds_of_both() -> None:
     assert kinds == FILES
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", FILES)
 def test_a_model_of_nncf(name: str) -> None:

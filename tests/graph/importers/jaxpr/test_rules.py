@@ -43,7 +43,7 @@ def test_values_are_those_of_jax(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_engines_compute_the_same(family: str) -> None:
     graph = import_jaxpr(load(HERE / f"{family}.npz").program)
     _compare(family, tw.compile(graph, cache=False).run)

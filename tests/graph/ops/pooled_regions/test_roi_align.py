@@ -22,7 +22,7 @@ REGIONS = np.array(
 IMAGES = np.array([0, 1, 1, 0, 1])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])

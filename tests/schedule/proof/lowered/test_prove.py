@@ -251,6 +251,28 @@ def test_what_takes_too_many_operations_is_undecided() -> None:
     assert "P5 of 'f', lowered: the proof takes isl more than 10 operations" in verdict.reasons
 
 
+DOUBLED = "".join(f"    n{k + 1}: int64 = n{k} + n{k}\n" for k in range(60))
+
+
+@pytest.mark.parametrize(
+    ("extent", "status"), [(10, "proved"), (11, "unknown")], ids=["inside", "perhaps outside"]
+)
+def test_a_condition_too_long_to_follow_is_left_out_and_no_other(extent: int, status: str) -> None:
+    """Each name stands for two of the one before, so the last is a sum of 2**60 elements."""
+    text = f"""\
+def f(A: int64[1], X: float32[10], Y: output(float32[12])):
+    n0: int64 = A[0]
+{DOUBLED}\
+    for i in range(12):
+        if n60 < 9 and i < {extent}:
+            Y[i] = X[i]
+"""
+    verdict = proved(text)
+    assert verdict.status == status
+    if status == "unknown":
+        assert "it may be that P4: 'f', lowered, loads X[10]" in verdict.reasons[0]
+
+
 FACTORS = st.integers(-3, 9)
 TERMS = st.sampled_from(["p", "k", "p // 2", "p % 2", "p // 3", "p % 3", "(p * 3 + k) // 4"])
 INDICES = st.lists(st.tuples(FACTORS, TERMS), min_size=1, max_size=3)

@@ -79,6 +79,7 @@ def test_what_the_rule_makes_is_right(name: str, target: str) -> None:
 
 @pytest.mark.isa
 @pytest.mark.needs_cc
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("extreme", [False, True])
 @pytest.mark.parametrize("kind", ["int8", "int16"])
 @pytest.mark.parametrize("target", HERE)

@@ -41,7 +41,6 @@ def example(name: str) -> PrimFunc:
     return block_matmul(BlockMatMul(bits, group), *sizes, zeros)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", EDGES)
 def test_what_the_rule_makes_is_right(name: str, target: str) -> None:

@@ -39,6 +39,7 @@ def product(m: int, n: int, k: int, data: str = "float32", weights: str = "bfloa
     return te.func(a, b, te.compute((m, n), element, name="C"), name="product")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 @pytest.mark.parametrize("data", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("target", [AVX2, AVX512])
