@@ -23,6 +23,7 @@ from .loops.place_init import PlaceInit
 from .loops.unroll import Unroll
 from .math import ExpandMath, ExpandQuotients
 from .run_passes import Pipeline
+from .storage.carried_loads import CarriedLoads
 from .storage.common_loads import CommonLoads
 from .storage.fold_storage import FoldStorage
 from .storage.own_storage import OwnStorage
@@ -81,6 +82,7 @@ def cpu(target: Target) -> Pipeline:
         MergeThreads(),  # of the copies, before what is common to them is found
         FoldMasks(),  # in the copies some masks are on, or off, in every lane
         Registers(target),  # wants constant indices, and no store left that is masked for nothing
+        CarriedLoads(),  # of what is not in registers; before loads are named
         CommonLoads(),  # last: sees the straight-line code that unrolling made
     )
     return Pipeline(Stage.NEST, Stage.LOWERED, passes)

@@ -41,7 +41,6 @@ WHY: Mapping[str, str] = {
     "Mod int32": "exact by a division of float64; OpenVINO's is of float32, wrong from 2**24 on",
     "Mod int64": "exact by a division of integers; OpenVINO's is of float32, wrong from 2**24 on",
     "Mod <fmod=1>": "exact for all floats; OpenVINO rounds a quotient, wrong where that is large",
-    "CumSum 1x100000": "the sum goes through memory, since gcc is told to keep it there",
     "ScatterElements <axis=1> 64x1000 by 64x100, known": "each element reads a table of places",
     "MaxUnpool": "each place is checked to lie in its own window, and clamped along both axes",
     "NonMaxSuppression": _SUPPRESSED,

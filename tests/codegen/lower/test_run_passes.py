@@ -29,6 +29,7 @@ A100 = Target.parse("cuda:sm_80")
 TEXT = (
     "def f(A: float32[9], C: output(float32[9])):\n    for i in unrolled(9):\n        C[i] = A[i]\n"
 )
+OF_CPUS = ("network", "scatter")  # kernels that no rule of a GPU takes
 LOWERED_TEXT = (
     "def f(A: float32[16], C: output(float32[16])):\n    C[ramp(0, 1, 16)] = A[ramp(0, 1, 16)]\n"
 )
@@ -74,8 +75,9 @@ def test_a_gpu_has_passes_of_its_own_where_it_has_threads_and_no_vectors() -> No
         [type(step).__name__ for step in pipeline.passes] for pipeline in (cpu(AVX2), gpu(A100))
     )
     assert of_gpu[:2] == ["JoinThreads", "CopyAtOnce"]
-    # a GPU searches, has no registers of vectors, and divides floats of 64 bits slowly
-    alone = {"ExpandScatters", "TransposeTiles", "IntegerQuotients"}
+    # a GPU searches, has no registers of vectors, divides floats of 64 bits slowly, and its
+    # compiler keeps running values in registers
+    alone = {"ExpandScatters", "TransposeTiles", "IntegerQuotients", "CarriedLoads"}
     assert alone <= {*of_cpu}
     shared = (n for n in of_cpu if n not in alone)
     assert of_gpu[2:] == ["WideAccesses" if n == "Vectorize" else n for n in shared]
@@ -120,6 +122,6 @@ def test_each_pass_keeps_the_golden_functions_valid_for_a_cpu(name: str) -> None
     lower_verified(what, kernel.target("avx512"))
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in OF_CPUS])
 def test_each_pass_keeps_functions_valid_for_a_gpu(name: str) -> None:
     lower_verified(KERNELS[name](), A100)
