@@ -12,7 +12,7 @@ from tilewright.tir.parsing.parser import parse
 
 HEAD = (
     "def f(X: float32[20], I: int64[20], Y: output(float32[20]), Z: output(float32[20, 16]),"
-    " N: output(int8[20])):\n"
+    " N: output(int8[20]), P: output(int64[20])):\n"
 )
 
 
@@ -98,6 +98,13 @@ for i in range(19):
         ("Y[i + 1] = Y[i]", "Y[i] = X[i]"),  # two stores
         ("Y[i + 1] = Y[I[i]]",),  # of any iteration
         ("j: int64 = I[i]", "Y[i + j + 1] = Y[i + j]"),  # a place that is another one each time
+        ("P[i + P[i] + 1] = P[i - 1 + P[i - 1] + 1]",),  # a place that its own data decide
+        ("Y[i + 1] = select(1 <= I[i] and Y[i] < 1.0, 2.0, 3.0)",),  # likewise as the first one
+        (f"Z[i + 1, {RAMP}] = Z[i, ramp(0, 0, 16)]",),  # other lanes
+        (
+            f"Z[i + 1, {RAMP}] = masked(Z[i, {RAMP}], {RAMP} < broadcast(i, 16),"
+            " broadcast(0.0, 16))",
+        ),
         ("N[i + 1] = N[i]",),  # a variable would hold more bits
         ("if i < 5:", "    Y[i + 1] = Y[i] + X[i]"),
         (f"masked(Z[i + 1, {RAMP}], {RAMP} < broadcast(i, 16)) = Z[i, {RAMP}]",),
@@ -105,6 +112,21 @@ for i in range(19):
 )
 def test_what_is_no_running_value_stays_in_memory(lines: tuple[str, ...]) -> None:
     func = parse(written(*lines))
+    assert CarriedLoads()(func) is func
+
+
+def test_a_register_stays_what_it_is() -> None:
+    text = (
+        HEAD
+        + """\
+    R = alloc(float32[20], "register")
+    R[0] = 0.0
+    for i in range(19):
+        R[i + 1] = R[i] + X[i]
+    Y[0] = R[19]
+"""
+    )
+    func = parse(text)
     assert CarriedLoads()(func) is func
 
 
