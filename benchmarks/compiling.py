@@ -17,7 +17,7 @@ from pathlib import Path
 
 from . import report
 from .startup import process
-from .subjects.exported import NAMES, file_of, one_of
+from .subjects.exported import file_of, model_name
 
 COMPILE = """
 import json, re, sys, time
@@ -82,7 +82,7 @@ def _parts_table(rows: list[Cold]) -> str:
 def main() -> None:
     """Measure, print, and with --write keep the result."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", type=one_of(NAMES), default=["resnet50"])
+    parser.add_argument("models", nargs="*", type=model_name, default=["resnet50"])
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     cold = [measure(name) for name in options.models]

@@ -15,6 +15,9 @@ own. --torch: torch.compile as one more system, of files that `benchmarks.export
 the launches of ours that lose the most against an even share of their time on one thread, each
 timed alone. --logs: ours takes its schedules from FOLDER/NAME.jsonl, where `tilewright tune` has
 kept them; the engine with the default schedules is one more system, and the result is `tuned`.
+NAME@SIZES closes an open model (subjects/exported.py): resnet50@8 is of 8 images, bert_base@8x128
+of 8 texts of 128 words. These are kept as `batches`, in a table that also says how far ahead of the
+better peer each batch is, in the geometric mean.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 
 import numpy as np
 from onnx import ModelProto, version_converter
@@ -43,7 +46,14 @@ from tilewright.runtime.measure.rounds import Rounds
 from . import compiling, report
 from .peers.torch_models import TorchCompile
 from .rounds import paired_rounds
-from .subjects.exported import EXPORTED, NAMES, one_of, sample_of
+from .subjects.exported import (
+    EXPORTED,
+    batch_of,
+    is_closed,
+    is_exported,
+    model_name,
+    sample_of,
+)
 
 DEFAULT = ("squeezenet", "resnet50")
 UNTUNED = f"{OURS}, untuned"
@@ -77,7 +87,7 @@ def peer_bytes(sample: SampleModel) -> bytes:
     their best.
     """
     model: ModelProto = sample.model
-    if sample.name not in EXPORTED:
+    if not is_exported(sample.name):
         model = version_converter.convert_version(model, 17)
     return model.SerializeToString()
 
@@ -215,10 +225,37 @@ def _table(rows: Sequence[Row]) -> str:
     return report.table(head, cells)
 
 
+def batches_table(rows: Sequence[Row]) -> str:
+    """For each number of threads and batch, the geometric mean of the least of the peers' times
+    over ours, and the least end of all intervals.
+    """
+    peers: dict[tuple[int, int], list[Row]] = {}
+    for row in rows:
+        if row.system not in (OURS, UNTUNED):
+            peers.setdefault((row.threads, batch_of(row.model)), []).append(row)
+    head = ("threads", "batch", "models", "ahead of the better peer", "least end of an interval")
+    cells = []
+    for (threads, batch), others in sorted(peers.items()):
+        names = {row.model for row in others}
+        ahead = [min(row.over_ours for row in others if row.model == name) for name in names]
+        least = min(row.low for row in others)
+        cells.append((threads, batch, len(names), f"{geometric_mean(ahead):.2f}", f"{least:.2f}"))
+    return report.table(head, cells)
+
+
+def _keep(name: str, rows: Sequence[Row], peers: Sequence[Peer]) -> None:
+    """Keep rows of this machine: those of closed sizes as `batches`."""
+    for kept, closed in (("batches", True), (name, False)):
+        own = [row for row in rows if is_closed(row.model) == closed]
+        text = f"{batches_table(own)}\n\n{_table(own)}" if closed and own else _table(own)
+        if own:
+            report.write(kept, text, [asdict(row) for row in own], peers)
+
+
 def main() -> None:
     """Measure, print, and with --write keep the result."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", type=one_of(NAMES), default=DEFAULT)
+    parser.add_argument("models", nargs="*", type=model_name, default=DEFAULT)
     parser.add_argument("--threads", type=counts, default=(1, 2))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--nodes", type=int, default=0)
@@ -238,8 +275,7 @@ def main() -> None:
         print(_table(found), flush=True)
         rows += found
     if options.write:
-        kept = "models" if options.logs is None else "tuned"
-        report.write(kept, _table(rows), [asdict(row) for row in rows], peers)
+        _keep("models" if options.logs is None else "tuned", rows, peers)
     if options.write and cold:
         report.write("compiling", compiling.table(cold), [asdict(row) for row in cold], ())
 

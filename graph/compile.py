@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..driver.check.collector import fewer_collections
@@ -236,7 +237,8 @@ class _Job:
         passes = options.passes and [pass_identity(one).key for one in options.passes]
         if (passes and None in passes) or importer_of(self.model) is not None:
             return None
-        digest, constants = model_digest(self.model), constants_digest(options.constants or {})
+        digest = model_digest(self.model, _load_builder)
+        constants = constants_digest(options.constants or {})
         if digest is None or constants is None:
             return None
         plain = {name: getattr(options, name) for name in ("strict", "verify", "tolerance")}
@@ -275,6 +277,11 @@ def _telling_memory() -> Iterator[None]:
             code="compile-no-memory",
             hints=('verify="kernels" does not evaluate the model in float64 beside each pass.',),
         ) from error
+
+
+def _load_builder() -> None:
+    """Import what a build needs, which it will where a large file was not seen before."""
+    import_module(f"{__package__}.compile_model")
 
 
 def _silent(stage: str) -> None:

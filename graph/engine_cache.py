@@ -42,23 +42,25 @@ from .options import LARGEST_MODEL
 
 ENGINES, MODELS, REQUESTS = "engines", "models", "requests"  # kinds of entries
 _PIECE = 1 << 22  # bytes of a model file that are read at a time
+_LONG = 1 << 28  # bytes of one whose digest takes as long as what is needed to build
 _SETTLED_NS = 2_000_000_000  # the coarsest clock of a file system that is in use
 _ELSEWHERE = (
     b"location"  # stands in every model whose weights lie in other files, and in some others
 )
 
 
-def model_digest(model: object) -> str | None:
+def model_digest(model: object, meanwhile: Callable[[], object] = bool) -> str | None:
     """What identifies the contents of a model; None for one whose engine cannot be kept.
 
     model: a path, the bytes of a file, a message of protobuf, or a program of torch or of JAX.
+    meanwhile: is called while a file is read that takes long.
     """
     if isinstance(model, JaxProgram):
         return model.digest()
     if isinstance(model, bytes):
         return _digest([model], lambda: model)
     if isinstance(model, str | os.PathLike):
-        return _file_digest(Path(os.fspath(model)))
+        return _file_digest(Path(os.fspath(model)), meanwhile)
     if isinstance(model, ExportedProgram):
         return model.digest
     serialize = getattr(model, "SerializeToString", None)
@@ -154,7 +156,7 @@ def keep_engine(key: str, engine: Engine) -> None:
     cache.evict()
 
 
-def _file_digest(path: Path) -> str | None:
+def _file_digest(path: Path, meanwhile: Callable[[], object]) -> str | None:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_MODEL:
@@ -165,7 +167,9 @@ def _file_digest(path: Path) -> str | None:
         if known is None:
             with path.open("rb") as file:
                 pieces = iter(partial(file.read, _PIECE), b"")
-                known = (_digest(pieces, path.read_bytes) or "").encode()
+                read = partial(_digest, pieces, path.read_bytes)
+                found = read() if status.st_size < _LONG else _beside(read, meanwhile)
+                known = (found or "").encode()
                 after = os.fstat(file.fileno())
             latest = max(after.st_mtime_ns, after.st_ctime_ns)
             if _identity(after) == before and time.time_ns() - latest > _SETTLED_NS:
@@ -173,6 +177,17 @@ def _file_digest(path: Path) -> str | None:
     except (OSError, ValueError):
         return None  # the importer says what is wrong with the file
     return known.decode() or None
+
+
+def _beside(read: Callable[[], str | None], meanwhile: Callable[[], object]) -> str | None:
+    """What a thread reads while this one does something else."""
+    # here, because a hit by what the file system says needs no thread
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1, "tilewright-digest") as pool:
+        found = pool.submit(read)
+        meanwhile()
+        return found.result()
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
@@ -186,10 +201,11 @@ def _digest(pieces: Iterable[bytes], whole: Callable[[], bytes]) -> str | None:
     it: it is read as a model where it holds the word by which other files are named.
     """
     digest, before, named = hashlib.sha256(), b"", False
+    more = len(_ELSEWHERE) - 1
     for piece in pieces:
-        named = named or _ELSEWHERE in before + piece
+        named = named or _ELSEWHERE in piece or _ELSEWHERE in before + piece[:more]
         digest.update(piece)
-        before = (before + piece)[1 - len(_ELSEWHERE) :]
+        before = (before + piece[-more:])[-more:]
     return None if named and _has_external_data(whole()) else digest.hexdigest()
 
 

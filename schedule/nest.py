@@ -16,6 +16,7 @@ from ..tir.func import PrimFunc
 from ..tir.node import Node
 from ..tir.stmt import Alloc, Block, For, Prefetch, Role, Seq, Stmt, seq
 from ..tir.visit import (
+    below_allocations,
     blocks,
     enclosing_path,
     free_vars,
@@ -52,7 +53,8 @@ def loop_of(func: PrimFunc, var: Var) -> For:
 
 def loops_around(func: PrimFunc, target: Stmt) -> tuple[For, ...]:
     """The loops around a statement, outermost first."""
-    return tuple(node for node in enclosing_path(func.body, target) if isinstance(node, For))
+    path = enclosing_path(below_allocations(func.body), target)
+    return tuple(node for node in path if isinstance(node, For))
 
 
 def ranges_of(loops: tuple[For, ...]) -> dict[Var, Interval]:

@@ -9,7 +9,7 @@ stored.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
@@ -89,7 +89,7 @@ class DType:
     @property
     def scalar(self) -> DType:
         """The type of one lane."""
-        return self if self.lanes == 1 else replace(self, lanes=1)
+        return self.with_lanes(1)
 
     @property
     def bytes(self) -> int:

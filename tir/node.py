@@ -96,14 +96,16 @@ class Node:
     def _with_children(self, children: Sequence[Node]) -> Self:
         """This node with other ones where its children stand."""
         following = iter(children)
-        values: list[object] = []
-        for value in _values(self):
-            if isinstance(value, Node):
-                value = next(following)
-            elif isinstance(value, tuple) and value:
-                value = tuple([next(following) if isinstance(v, Node) else v for v in value])
-            values.append(value)
-        made = type(self)(*values)
+        made = type(self)(
+            *[
+                next(following)
+                if isinstance(value, Node)
+                else tuple([next(following) if isinstance(v, Node) else v for v in value])
+                if type(value) is tuple and value
+                else value
+                for value in _values(self)
+            ]
+        )
         object.__setattr__(made, "_children", tuple(children))
         return made
 

@@ -71,6 +71,8 @@ def saturates(kind: DType) -> bool:
 
 def nearest(value: float, kind: DType) -> int | float | bool:
     """`value` as a type holds it: a float rounded, an integer wrapped around."""
+    if kind is INT64 and type(value) is int and -(1 << 63) <= value < 1 << 63:
+        return value  # most are indices
     if kind.is_bool:
         return bool(value)
     if kind.is_float:

@@ -114,6 +114,7 @@ class Stmt(Node):
         "_blocks",
         "_buffers",
         "_ids",
+        "_inner",
         "_loads",
         "_loops",
         "_statements",
@@ -121,6 +122,7 @@ class Stmt(Node):
     )
     _accesses: tuple[Load | Store | Prefetch, ...]  # what tir/visit.py found below it, kept here
     _below: tuple[Stmt, ...]
+    _inner: Stmt  # of an allocation
     _blocks: tuple[Block, ...]
     _buffers: frozenset[Buffer]
     _ids: frozenset[int]

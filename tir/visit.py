@@ -110,6 +110,17 @@ def transform(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
     return result  # type: ignore[return-value]
 
 
+def transform_statements(stmt: Stmt, rule: Callable[[Stmt], Node]) -> Stmt:
+    """As `transform`, with a rule for statements alone: expressions are not walked."""
+
+    def visit(current: Node) -> Node:
+        if not isinstance(current, Stmt):
+            return current
+        return rule(current if isinstance(current, Store) else current.map_children(visit))
+
+    return cast("Stmt", visit(stmt))
+
+
 def exchange(
     node: NodeT, rule: Callable[[Node], Node], untouched: Callable[[Stmt], bool] | None = None
 ) -> NodeT:
@@ -121,15 +132,17 @@ def exchange(
     done: dict[int, Node] = {}  # by identity: `node` holds what these are of
 
     def visit(current: Node) -> Node:
+        if isinstance(current, Leaf):
+            return rule(current)
+        if isinstance(current, Stmt):
+            if untouched is not None and untouched(current):
+                return current
+            return rule(current.map_children(visit))
         found = done.get(id(current))
-        if found is not None:
-            return found
-        if untouched is not None and isinstance(current, Stmt) and untouched(current):
-            return current
-        is_leaf = isinstance(current, Leaf)
-        found = rule(current if is_leaf else current.map_children(visit))
-        if isinstance(current, Expr):
-            done[id(current)] = found
+        if found is None:
+            found = rule(current.map_children(visit))
+            if isinstance(current, Expr):
+                done[id(current)] = found
         return found
 
     result = visit(node)
@@ -200,7 +213,10 @@ def replace_stmt(root: NodeT, old: Stmt, new: Stmt) -> NodeT:
 
     made: Node = new
     for node in reversed(enclosing_path(root, old)):
-        made = _with_child(node, old, made)
+        if isinstance(node, Alloc):
+            made = Alloc(node.buffer, cast("Stmt", made)) if made is not old else node
+        else:
+            made = _with_child(node, old, made)
         old = cast("Stmt", node)
     return cast("NodeT", made if old is root else root)
 
@@ -229,7 +245,7 @@ def loads(node: Node) -> tuple[Load, ...]:
     """Every Load in the tree, in the order of the text; kept where that is a statement."""
     if not isinstance(node, Stmt):
         return tuple(found_in(node, Load))
-    node = _below_allocations(node)
+    node = below_allocations(node)
     try:
         return node._loads
     except AttributeError:
@@ -259,7 +275,7 @@ def stores(node: Node) -> tuple[Store, ...]:
     """Every Store in the tree, in the order of the text; kept where that is a statement."""
     if not isinstance(node, Stmt):
         return tuple(n for n in statements(node) if isinstance(n, Store))
-    node = _below_allocations(node)
+    node = below_allocations(node)
     try:
         return node._stores
     except AttributeError:
@@ -268,13 +284,21 @@ def stores(node: Node) -> tuple[Store, ...]:
         return found
 
 
-def _below_allocations(stmt: Stmt) -> Stmt:
-    """What stands below the allocations of a statement: they hold no access, and often stand one
-    within the other, so that to keep something for each of them takes the square of their number.
+def below_allocations(stmt: Stmt) -> Stmt:
+    """What stands below the allocations of a statement, found once for each: they hold no access,
+    and often stand one within the other, so that to keep more than this takes the square of their
+    number.
     """
-    while isinstance(stmt, Alloc):
-        stmt = stmt.body
-    return stmt
+    if not isinstance(stmt, Alloc):
+        return stmt
+    try:
+        return stmt._inner
+    except AttributeError:
+        inner = stmt.body
+        while isinstance(inner, Alloc):
+            inner = inner.body
+        object.__setattr__(stmt, "_inner", inner)
+        return inner
 
 
 def of_block(stmt: Stmt, name: str) -> Stmt:
@@ -338,12 +362,23 @@ def enclosing_path(root: Node, target: Node) -> tuple[Node, ...]:
         below = node.children()
         if isinstance(node, Stmt):
             below = statements_below(node)
-        one = below[0] if len(below) == 1 else None
-        found = one or next((c for c in below if c is target or _holds(c, target)), None)
+        found = below[0] if len(below) == 1 else _holder(below, target)
         if found is None:
             return ()
         node = found
     return tuple(path)
+
+
+def _holder(nodes: Sequence[Node], target: Node) -> Node | None:
+    """That of some nodes which is, or has below it, a statement."""
+    place = id(target)
+    for node in nodes:
+        if node is target:
+            return node
+        ids = getattr(node, "_ids", None)
+        if (place in ids) if ids is not None else _holds(node, target):
+            return node
+    return None
 
 
 def _holds(node: Node, target: Node) -> bool:
@@ -363,7 +398,7 @@ def accesses(node: Node) -> tuple[Load | Store | Prefetch, ...]:
     """Every Load, Store and Prefetch, in the order of the text; kept where that is a statement."""
     if not isinstance(node, Stmt):
         return cast("tuple[Load | Store | Prefetch, ...]", tuple(found_in(node, _ACCESSES)))
-    node = _below_allocations(node)
+    node = below_allocations(node)
     try:
         return node._accesses
     except AttributeError:
@@ -377,13 +412,11 @@ def blocks(node: Node) -> tuple[Block, ...]:
     """Every Block in the tree, in the order of the text; kept where that is a statement."""
     if not isinstance(node, Stmt):
         return tuple(n for n in statements(node) if isinstance(n, Block))
-    node = _below_allocations(node)
+    node = below_allocations(node)
     try:
         return node._blocks
     except AttributeError:
-        found = tuple(n for n in statements(node) if isinstance(n, Block))
-        object.__setattr__(node, "_blocks", found)
-        return found
+        return cast("tuple[Block, ...]", _kept_of_each(node, Block, "_blocks"))
 
 
 def loops_below(node: Node) -> tuple[For, ...]:
@@ -392,10 +425,27 @@ def loops_below(node: Node) -> tuple[For, ...]:
     """
     if not isinstance(node, Stmt):
         return tuple(n for n in statements(node) if isinstance(n, For))
-    node = _below_allocations(node)
+    node = below_allocations(node)
     try:
         return node._loops
     except AttributeError:
-        found = tuple(n for n in statements(node) if isinstance(n, For))
-        object.__setattr__(node, "_loops", found)
-        return found
+        return cast("tuple[For, ...]", _kept_of_each(node, For, "_loops"))
+
+
+def _kept_of_each(stmt: Stmt, kind: type[Stmt], slot: str) -> tuple[Stmt, ...]:
+    """The statements of a kind below one that is no allocation, itself included, kept in a slot of
+    it and of all below it but allocations: where one of many changes, that of the others is there.
+    """
+    waiting = [stmt]
+    while waiting:
+        top = waiting[-1]
+        below = [below_allocations(child) for child in statements_below(top)]
+        new = [child for child in below if not hasattr(child, slot)]
+        if new:
+            waiting += new
+            continue
+        own = (top,) if isinstance(top, kind) else ()
+        found = (*own, *chain.from_iterable([getattr(child, slot) for child in below]))
+        object.__setattr__(top, slot, found)
+        waiting.pop()
+    return cast("tuple[Stmt, ...]", getattr(stmt, slot))

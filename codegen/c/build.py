@@ -8,7 +8,7 @@ from ...tir.expr import Call
 from ...tir.func import PrimFunc
 from ...tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ...tir.target.target import Target
-from ...tir.visit import walk
+from ...tir.visit import found_in
 from ..artifact import Artifact, Entry, parameters_of, sizes_of
 from ..lower.lower import lower_parts
 from ..lower.split_prepare import Prepared
@@ -60,7 +60,7 @@ def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artif
 
 def using(target: Target, *functions: PrimFunc) -> Target:
     """The target with those of its features that the code of LOWERED functions uses."""
-    called = (node.intrinsic for f in functions for node in walk(f.body) if isinstance(node, Call))
+    called = (node.intrinsic for f in functions for node in found_in(f.body, Call))
     used = (i.features_on(target) for i in called if isinstance(i, TensorIntrinsic))
     return target.using(feature for features in used for feature in features)
 

@@ -18,7 +18,7 @@ from ...tir.visit import (
     fresh_copy,
     replace_buffers,
     statements,
-    transform,
+    transform_statements,
     walk,
 )
 from .threads.place_barriers import PlaceBarriers
@@ -71,7 +71,7 @@ def _without_prefetches(stmt: Stmt, used: frozenset[Buffer]) -> Stmt:
             return NOTHING
         return seq(*node.body) if isinstance(node, Seq) and NOTHING in node.body else node
 
-    return transform(stmt, drop)
+    return transform_statements(stmt, drop)
 
 
 def _writes(stmt: Stmt) -> frozenset[Buffer]:

@@ -134,14 +134,14 @@ class Convolution(Spatial):
         taps = windows_of(x, axes, self.fill)
         n, groups, per_group = len(axes), self.groups, w.shape[1]
         taps = taps.reshape(taps.shape[0], groups, per_group, *taps.shape[2:])
-        # [N, g, C, windows, taps] -> [g, N * windows, C * taps] times [g, C * taps, O / g]
-        order = (1, 0, *range(3, 3 + n), 2, *range(3 + n, 3 + 2 * n))
-        places = taps.shape[0] * math.prod(taps.shape[3 : 3 + n])  # -1 would not do for none
-        rows = taps.transpose(order).reshape(groups, places, w[0].size)
-        columns = w.reshape(groups, w.shape[0] // groups, w[0].size).transpose(0, 2, 1)
-        y = np.matmul(rows, columns)
-        y = y.reshape(groups, x.shape[0], *taps.shape[3 : 3 + n], columns.shape[2])
-        y = np.moveaxis(y, (0, -1), (1, 2)).reshape(x.shape[0], w.shape[0], *taps.shape[3 : 3 + n])
+        # [O / g, C * taps] times [C * taps, windows] for each image and group: rows of pixels stay
+        # next to each other, and windows of one pixel are read where they are
+        order = (0, 1, 2, *range(3 + n, 3 + 2 * n), *range(3, 3 + n))
+        images, windows = taps.shape[0], taps.shape[3 : 3 + n]
+        places = math.prod(windows)  # -1 would not do for none
+        columns = taps.transpose(order).reshape(images, groups, w[0].size, places)
+        y = np.matmul(w.reshape(groups, w.shape[0] // groups, w[0].size), columns)
+        y = y.reshape(images, w.shape[0], *windows)
         if len(arrays) == 3:
             y = y + arrays[2].reshape(-1, *(1,) * n)
         return (restored(y, self.layout),)

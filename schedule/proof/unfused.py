@@ -21,7 +21,7 @@ from ...tir.expr import LT, Const, Expr, FloorDiv, FloorMod, Var, index
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Block, For, LetStmt, Stmt
-from ...tir.visit import blocks, transform, walk
+from ...tir.visit import blocks, found_in, transform_statements
 
 MOST_LOOPS = 3  # blocks, threads and lanes of a grid
 
@@ -38,7 +38,7 @@ def unfused(func: PrimFunc) -> PrimFunc:
         found = (number.taken_apart() for number in _Number.all_of(node))
         return next((apart for apart in found if apart is not None), node)
 
-    body = transform(func.body, rule)
+    body = transform_statements(func.body, rule)
     return func if body is func.body else func.with_body(body)
 
 
@@ -84,7 +84,7 @@ class _Number:
     def _divisors(self) -> list[int]:
         """What the number is divided by below, rising."""
         found = set()
-        for node in walk(self.body):
+        for node in found_in(self.body, FloorDiv | FloorMod):
             match node:
                 case FloorDiv(a, Const(value)) | FloorMod(a, Const(value)):
                     if self._is_mine(linear(a)):

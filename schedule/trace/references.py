@@ -55,15 +55,15 @@ class References:
         found = loops_below(rewrite.func.body)
         live = {loop.var for loop in found}
         names = {block.name for block in rewrite.func.blocks}
-        consumed = dict(self.consumed)
         forward = rewrite.forward or {}
+        gone = {}
         for key, var in self.loops.items():
             if var not in live:
                 into = ", ".join(repr(v.name) for v in forward.get(var, ()))
-                consumed[key] = f"step {step}, {primitive}" + (
-                    f", made {into} of it" if into else ""
-                )
-        loops = {key: var for key, var in self.loops.items() if var in live}
+                gone[key] = f"step {step}, {primitive}" + (f", made {into} of it" if into else "")
+        # what a step does not change is one object in all states, of which there are many
+        consumed = {**self.consumed, **gone} if gone else self.consumed
+        loops = {key: var for key, var in self.loops.items() if key not in gone}
         loops |= {f"s{step}.l{n}": var for n, var in enumerate(rewrite.loops)}
         known = set(loops.values())
         fresh = [loop.var for loop in found if loop.var not in known]
@@ -101,8 +101,9 @@ class References:
 
     def made(self, step: int) -> tuple[tuple[LoopRef, ...], tuple[str, ...]]:
         """The loops and the blocks that a step made, as long as they live."""
-        loops = (var for key, var in self.loops.items() if key.startswith(f"s{step}.l"))
-        blocks = (name for key, name in self.blocks.items() if key.startswith(f"s{step}.b"))
+        loop, block = f"s{step}.l", f"s{step}.b"
+        loops = [var for key, var in self.loops.items() if key.startswith(loop)]
+        blocks = [name for key, name in self.blocks.items() if key.startswith(block)]
         return tuple(map(self.handle, loops)), tuple(blocks)
 
     def block_key(self, func: PrimFunc, name: object, primitive: str) -> str:

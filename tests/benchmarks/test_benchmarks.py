@@ -11,11 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import tilewright as tw
 from benchmarks import block_products, callers, models, pointwise
 from benchmarks.low_precision import arrays, check
+from benchmarks.subjects import exported
 from benchmarks.subjects.exported import one_of
 
 FOLDER = Path(pointwise.__file__).parent
@@ -95,6 +98,53 @@ def test_a_name_that_no_model_has_is_refused_with_those_that_are() -> None:
     assert str(refused.value) == "there is no 'resnet'; the names are: 'resnet50', 'squeezenet'"
 
 
+def open_model() -> onnx.ModelProto:
+    """y = x + z of [batch, length, 3], which say it twice."""
+    sizes = ["batch", "length", 3]
+    x, z, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, sizes) for n in "xzy")
+    graph = helper.make_graph([helper.make_node("Add", ["x", "z"], ["y"])], "open", [x, z], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_sizes_behind_a_name_close_an_open_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnx.save(open_model(), tmp_path / "sum_open.onnx")
+    monkeypatch.setattr(exported, "FOLDER", tmp_path)
+    monkeypatch.setattr(exported, "EXPORTED", ("sum_open",))
+    assert exported.model_name("sum@2x5") == "sum@2x5"
+    assert (exported.is_closed("sum@2x5"), exported.is_closed("sum_open")) == (True, False)
+    assert exported.batch_of("sum@32x5") == 32
+    sample = exported.sample_of("sum@2x5")
+    assert {name: array.shape for name, array in sample.inputs.items()} == dict.fromkeys(
+        "xz", (2, 5, 3)
+    )
+    x, z = sample.inputs["x"], sample.inputs["z"]
+    np.testing.assert_array_equal(tw.compile(sample.model).run({"x": x, "z": z})["y"], x + z)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("squeezenet@8", "there is no 'squeezenet'; the names are: 'sum'"),
+        ("sum@8x", "'8x' of 'sum@8x' are no sizes; expected numbers with 'x' between them, as in "),
+        ("sum@0", "'0' of 'sum@0' are no sizes; "),
+    ],
+)
+def test_names_with_sizes_are_those_of_open_models(
+    name: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exported, "EXPORTED", ("sum_open", "resnet50"))
+    with pytest.raises(argparse.ArgumentTypeError) as refused:
+        exported.model_name(name)
+    assert str(refused.value).startswith(told)
+
+
+def test_as_many_sizes_are_closed_as_are_open() -> None:
+    with pytest.raises(ValueError, match=r"leaves 2 sizes open \(batch, length\); got 1"):
+        exported.close_sizes(open_model(), [8])
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", pointwise.CASES, ids=lambda case: case.name)
 def test_a_chain_has_a_kernel_for_each_repeat(case: pointwise.Case) -> None:
@@ -136,6 +186,22 @@ def test_a_table_tells_no_ratio_of_disturbed_rounds_and_no_percentile_of_few_cal
     lines = [line.split(" | ") for line in models._table([few, many]).splitlines()[2:]]
     assert [line[4] for line in lines] == ["disturbed", "1.20"]
     assert [line[6] for line in lines] == ["8.17", "8.17 / 9.00 / 9.00"]
+
+
+def test_a_batch_is_ahead_of_the_better_peer_of_each_model() -> None:
+    def row(model: str, system: str, over: float, low: float) -> models.Row:
+        return models.Row(model, 1, system, 1.0, over, low, 2.0, 1.0, None, None, 0.0, 0.1, None)
+
+    rows = [
+        *(row(model, models.OURS, 1.0, 1.0) for model in ("a@8", "b@8x128", "a@32")),
+        *(row("a@8", "first", 1.2, 1.1), row("a@8", "second", 2.0, 1.9)),
+        *(row("b@8x128", "first", 4.0, 0.9), row("b@8x128", "second", 1.875, 1.8)),
+        row("a@32", "first", 0.97, 0.95),
+    ]
+    assert models.batches_table(rows).splitlines()[2:] == [
+        "| 1 | 8 | 2 | 1.50 | 0.90 |",
+        "| 1 | 32 | 1 | 0.97 | 0.95 |",
+    ]
 
 
 def test_calls_in_turn_are_as_many_of_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,14 @@ def convolution() -> PrimFunc:
     return te.func(x, w, y, name="convolution")
 
 
+def long_convolution() -> PrimFunc:
+    """The same of many channels, whose sum is taken in parts."""
+    x = te.placeholder((2, 4, 4, 128), "float32", name="X")
+    w = te.placeholder((3, 3, 128, 6), "float32", name="W", constant=True)
+    op = Conv(strides=(2, 2), pads=(1, 1, 1, 1), layout="NHWC")
+    return te.func(x, w, *op.express(x, w, name="Y"), name="long_convolution")
+
+
 def dots() -> PrimFunc:
     """A product of bytes in int32, scaled to float32."""
     a = te.placeholder((7, 22), "uint8", name="A")
@@ -267,6 +275,7 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         transpose,
         matmul,
         convolution,
+        long_convolution,
         dots,
         blocks,
         block_panels,

@@ -318,3 +318,16 @@ def test_only_weights_in_other_files_keep_a_model_from_being_kept() -> None:
     tensor.data_location = onnx.TensorProto.EXTERNAL
     assert model_digest(model) is None
     assert model_digest(b"location, but no model") is None
+
+
+def test_a_large_file_is_read_beside_what_a_build_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, done = tmp_path / "model.onnx", list[str]()
+    path.write_bytes(samples.tiny_model().model.SerializeToString())
+    plain = model_digest(path, lambda: done.append("small"))
+    assert not done
+    path.write_bytes(path.read_bytes())  # not known again
+    monkeypatch.setattr(engine_cache, "_LONG", 1)
+    assert model_digest(path, lambda: done.append("large")) == plain is not None
+    assert done == ["large"]

@@ -44,6 +44,7 @@ from tilewright.tir.visit import (
     stores,
     substitute,
     transform,
+    transform_statements,
     walk,
     with_distinct_lets,
 )
@@ -86,6 +87,29 @@ def test_transform_rewrites_children_first() -> None:
 
     zero = index(0)
     assert transform(Add(zero, Add(zero, X)), rule) is X
+
+
+def test_transform_statements_does_so_without_a_look_into_expressions() -> None:
+    seen: list[Node] = []
+
+    def rule(stmt: Node) -> Node:
+        seen.append(stmt)
+        return COPY if isinstance(stmt, Prefetch) else stmt
+
+    changed = transform_statements(NEST, rule)
+    assert changed == transform(NEST, lambda n: COPY if isinstance(n, Prefetch) else n)
+    assert all(isinstance(stmt, Stmt) for stmt in seen)
+    assert [seen.count(stmt) for stmt in (STORE, COPY)] == [1, 1]
+    assert seen.index(STORE) < seen.index(BLOCK) < seen.index(INNER)
+    assert transform_statements(NEST, lambda stmt: stmt) is NEST
+
+
+def test_loops_and_blocks_that_are_kept_are_those_of_a_fresh_walk() -> None:
+    below = Alloc(T, For(X, 2, ForKind.SERIAL, Seq((INNER, Alloc(A, NEST), COPY))))
+    for stmt in (below, Seq((below, INNER)), NEST):
+        assert loops_below(stmt) == tuple(n for n in walk(stmt) if isinstance(n, For))
+        assert blocks(stmt) == tuple(n for n in walk(stmt) if isinstance(n, Block))
+        assert loops_below(stmt) is loops_below(stmt)
 
 
 def test_substitute_replaces_variables_and_keeps_the_rest() -> None:

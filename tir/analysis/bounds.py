@@ -21,12 +21,17 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval:
 def form_bounds(form: Linear, ranges: Ranges) -> Interval:
     """The interval of the expression of a linear form."""
     low, high = interval(form, {atom: _atom(atom, ranges) for atom, _ in form.terms})
-    if len(form.terms) < 2 or not any(type(var) is Total for var in ranges):
+    if len(form.terms) < 2 or not has_totals(ranges):
         return low, high
     known = ranges.get(total(form), UNBOUNDED)
     return intersect(
         (low, high), (_shift(known[0], form.constant), _shift(known[1], form.constant))
     )
+
+
+def has_totals(ranges: Ranges) -> bool:
+    """Whether a condition bounds a sum of terms as a whole."""
+    return Total in map(type, ranges)
 
 
 def known_interval(expr: Expr, ranges: Ranges) -> tuple[int, int]:

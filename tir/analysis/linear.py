@@ -177,15 +177,19 @@ def expression(form: Linear) -> Expr:
     result: Expr | None = None
     for atom, coefficient in form.terms:
         if result is None:
-            result = mul(atom, const(coefficient, atom.dtype))
+            result = _times(atom, coefficient)
         elif coefficient < 0:
-            result = sub(result, mul(atom, const(-coefficient, atom.dtype)))
+            result = sub(result, _times(atom, -coefficient))
         else:
-            result = add(result, mul(atom, const(coefficient, atom.dtype)))
+            result = add(result, _times(atom, coefficient))
     if result is None:
         return const(form.constant, INT64)
     constant = const(abs(form.constant), result.dtype)
     return sub(result, constant) if form.constant < 0 else add(result, constant)
+
+
+def _times(atom: Expr, coefficient: int) -> Expr:
+    return atom if coefficient == 1 else mul(atom, const(coefficient, atom.dtype))
 
 
 Interval = tuple[int | None, int | None]

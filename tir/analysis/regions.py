@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from ..expr import LE, LT, Const, Expr, FloorDiv, FloorMod, Var, index
 from ..visit import free_vars, loads
-from .bounds import bounds
+from .bounds import bounds, has_totals
 from .linear import Linear, Ranges, expression, linear
 from .simplify import simplify
 
@@ -50,7 +51,7 @@ def span(
         rest = Linear(
             tuple((a, c) for a, c in form.terms if free_vars(a) & moving.keys()), form.constant
         )
-        if any(free_vars(a) - moving.keys() for a, _ in rest.terms):
+        if not all(free_vars(a) <= moving.keys() for a, _ in rest.terms):
             return Span(index(0), size)
         low, high = bounds(expression(rest), moving)
         if low is None or high is None:
@@ -92,11 +93,20 @@ def region(
     what holds at each.
     """
     listed = list(accesses)
+    named = frozenset[Var]().union(*(free_vars(i) for i in (*chain(*listed), *conditions)))
+    moving, still = _of_these(moving, named), _of_these(still, named)
     known = [simplify(condition, {**still, **moving}) for condition in conditions]
     return tuple(
         span([access[d] for access in listed], moving, still, size, known)
         for d, size in enumerate(shape)
     )
+
+
+def _of_these(ranges: Ranges, names: frozenset[Var]) -> Ranges:
+    """The ranges of these variables, where none is of a sum as a whole."""
+    if has_totals(ranges):
+        return ranges
+    return {var: ranges[var] for var in names if var in ranges}
 
 
 def disjoint(spans: Sequence[Span], loops: Sequence[tuple[Var, int]]) -> bool:

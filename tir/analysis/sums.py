@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ..buffer import Load
 from ..expr import Add, Call, Cast, Const, Expr, FloorMod, Let, Mul, ShiftLeft, Sub, Var, const
 from ..node import Leaf, Node
-from .bounds import form_bounds
+from .bounds import form_bounds, has_totals
 from .linear import Linear, Ranges, Terms, collected, expression, merge, rejoin, scaled
 
 Visit = Callable[[Expr], Expr]
@@ -52,8 +52,8 @@ def is_data(expr: Expr) -> bool:
 
 def _form(expr: Expr, ranges: Ranges, visit: Visit) -> tuple[Terms, int]:
     """The terms of the simplest form, for the caller to change, and its constant."""
-    if isinstance(expr, Var):
-        return collected(visit(expr))
+    if type(expr) is Const:
+        return {}, int(expr.value)
     if isinstance(expr, _SUM):
         terms, constant = _form(expr.a, ranges, visit)
         sign = 1 if isinstance(expr, Add) else -1
@@ -80,11 +80,15 @@ def _settled(terms: Terms, constant: int, ranges: Ranges) -> tuple[Terms, int]:
     """One number where the ranges leave no other; parts of a fused loop joined."""
     if len(terms) == 1 and isinstance(next(iter(terms)), Var):
         return terms, constant  # a variable of one value has become a number before
+    kinds = set(map(type, terms))
+    has_remainder = FloorMod in kinds
+    if not has_remainder and Var in kinds and not has_totals(ranges):
+        return terms, constant  # likewise: the sum has no fewer values than its variable
     form = Linear(tuple(terms.items()), constant)
     low, high = form_bounds(form, ranges)
     if low is not None and low == high:
         return {}, low
-    if not any(isinstance(atom, FloorMod) for atom in terms):
+    if not has_remainder:
         return terms, constant
     joined = rejoin(form)
     return dict(joined.terms), joined.constant

@@ -13,7 +13,15 @@ from ....tir.expr import TRUE, Let, Var
 from ....tir.func import PrimFunc
 from ....tir.node import Node
 from ....tir.stmt import NOTHING, Block, If, LetStmt, Seq, Stmt, Store, seq
-from ....tir.visit import free_vars, loads, of_block, stores, substitute, transform
+from ....tir.visit import (
+    free_vars,
+    loads,
+    of_block,
+    stores,
+    substitute,
+    transform,
+    transform_statements,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,7 @@ class EraseBlocks:
     """
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        return func.with_body(simplify_stmt(transform(func.body, _erase)))
+        return func.with_body(simplify_stmt(transform_statements(func.body, _erase)))
 
 
 def _erase(node: Node) -> Node:

@@ -24,7 +24,7 @@ from ....tir.node import Node
 from ....tir.scatter import ScatterFunction
 from ....tir.stmt import NOTHING, Barrier, Extern, For, ForKind, If, LetStmt, Stmt, Store, seq
 from ....tir.target.target import Target
-from ....tir.visit import of_block, transform
+from ....tir.visit import of_block, transform_statements
 from ..threads.place_barriers import shares_out
 
 CHUNKS = 16  # that threads share out of a copy
@@ -50,7 +50,7 @@ class ExpandScatters:
                 return of_block(_Scatter(node, self.target).loops(), node.outputs[0].name)
             return node
 
-        return func.with_body(transform(func.body, rule))
+        return func.with_body(transform_statements(func.body, rule))
 
 
 class _Scatter:

@@ -15,7 +15,7 @@ from ....tir.expr import Expr, Select
 from ....tir.func import PrimFunc
 from ....tir.node import Node
 from ....tir.stmt import For, ForKind, If, Stmt, Store
-from ....tir.visit import found_in, free_vars, fresh_copy, loads, transform
+from ....tir.visit import found_in, free_vars, fresh_copy, loads, transform, transform_statements
 
 MOST = 3  # choices of a loop, one behind the other
 
@@ -28,7 +28,7 @@ class HoistChoices:
     """
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        return func.with_body(transform(func.body, _hoisted))
+        return func.with_body(transform_statements(func.body, _hoisted))
 
 
 def _hoisted(node: Node) -> Node:

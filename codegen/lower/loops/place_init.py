@@ -22,7 +22,7 @@ from ....tir.visit import (
     replace_stmt,
     stores,
     substitute,
-    transform,
+    transform_statements,
 )
 
 
@@ -38,7 +38,7 @@ class PlaceInit:
         body = func.body
         while (block := next((b for b in blocks(body) if b.init is not None), None)) is not None:
             body = _place(body, block)
-        return func.with_body(transform(body, _counted))
+        return func.with_body(transform_statements(body, _counted))
 
 
 def _place(body: Stmt, block: Block) -> Stmt:

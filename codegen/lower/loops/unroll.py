@@ -12,7 +12,7 @@ from ....tir.func import PrimFunc
 from ....tir.node import Node
 from ....tir.stmt import NOTHING, Alloc, For, ForKind, LetStmt, Stmt, seq
 from ....tir.target.target import Target
-from ....tir.visit import exchange, found_in, transform, walk
+from ....tir.visit import exchange, found_in, transform_statements, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Unroll:
         if not any(_is_unrolled(node) for node in walk(func.body)):
             return func
         if not self.target.names_registers:
-            return func.with_body(transform(func.body, _serial))
+            return func.with_body(transform_statements(func.body, _serial))
         self._check(func.body, ())
-        return func.with_body(simplify_stmt(transform(func.body, _copies)))
+        return func.with_body(simplify_stmt(transform_statements(func.body, _copies)))
 
     def _check(self, node: Node, loops: tuple[For, ...]) -> None:
         """Follow each chain of nested unrolled loops down to its innermost one."""

@@ -15,7 +15,7 @@ from ....tir.func import PrimFunc
 from ....tir.lowered import Broadcast, Reinterpret
 from ....tir.node import Node
 from ....tir.stmt import LetStmt, Prefetch, Seq, Stmt, Store, seq
-from ....tir.visit import found_in, loads, transform, walk
+from ....tir.visit import found_in, loads, transform_statements, walk
 
 NodeT = TypeVar("NodeT", bound=Node)
 
@@ -37,7 +37,7 @@ class CommonLoads:
     max_names: int = 64
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        return func.with_body(transform(func.body, self._runs))
+        return func.with_body(transform_statements(func.body, self._runs))
 
     def _runs(self, node: Node) -> Node:
         if not isinstance(node, Stmt) or isinstance(node, Store):

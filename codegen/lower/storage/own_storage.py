@@ -16,7 +16,7 @@ from ....tir.func import PrimFunc
 from ....tir.node import Node
 from ....tir.stmt import THREAD_AXES, Alloc, For, If, Stmt, Store
 from ....tir.text.printer import print_expr
-from ....tir.visit import free_vars, substitute, transform
+from ....tir.visit import free_vars, substitute, transform, transform_statements
 from ..vector.vector_body import negated
 
 AXIS_VARIABLES: Mapping[str, Expr] = {axis: Var(axis) for axis in THREAD_AXES}
@@ -45,7 +45,7 @@ class OwnStorage:
                 return node
             return _shrunk(node) if has_threads(node.body) else node
 
-        body = transform(func.body, rule)
+        body = transform_statements(func.body, rule)
         return func if body is func.body else func.with_body(body)
 
 

@@ -17,7 +17,15 @@ from ....tir.lowered import Broadcast, Lanes, Ramp
 from ....tir.node import Node
 from ....tir.stmt import NOTHING, Alloc, For, ForKind, If, LetStmt, Prefetch, Seq, Stmt, Store, seq
 from ....tir.target.target import Target
-from ....tir.visit import accesses, exchange, free_vars, loads, mentions_none, transform
+from ....tir.visit import (
+    accesses,
+    exchange,
+    free_vars,
+    loads,
+    mentions_none,
+    transform,
+    transform_statements,
+)
 from ...isa.isa import Isa, isa
 from ...isa.selection import lanes_operation
 
@@ -61,7 +69,7 @@ class Registers:
                 return _array(node, places)
             return _named(node, places, parts) if node.buffer.shape else node
 
-        return func.with_body(transform(func.body, rule))
+        return func.with_body(transform_statements(func.body, rule))
 
 
 def _named(node: Alloc, places: Places, parts: Parts) -> Node:

@@ -58,7 +58,8 @@ def _parts_suffice(loop: For, buffer: Buffer, parts: Sequence[Block]) -> bool:
     """
     moving = {n.var: (0, n.extent - 1) for n in statements(loop.body) if isinstance(n, For)}
     reading = (b for b in blocks(loop.body) if any(x.buffer is buffer for x in loads(b.body)))
-    readers = [b for b in reading if b not in parts]
+    own = set(map(id, parts))
+    readers = [b for b in reading if id(b) not in own]
     read = [at for reader in readers for at in _touched(reader, buffer, loads)]
     if not read:
         return True

@@ -12,7 +12,7 @@ from ....tir.expr import LT, Expr, Var, add, floormod, index
 from ....tir.func import PrimFunc
 from ....tir.node import Node
 from ....tir.stmt import Alloc, Commit, For, ForKind, If, Stmt, Store, seq
-from ....tir.visit import fresh_copy, substitute, transform
+from ....tir.visit import fresh_copy, substitute, transform, transform_statements
 
 KEY = "stages"
 
@@ -47,7 +47,7 @@ class CopyAhead:
                 )
             return _ahead(node, parts)
 
-        return func.with_body(transform(func.body, rule))
+        return func.with_body(transform_statements(func.body, rule))
 
 
 def _ahead(loop: For, parts: Fetched) -> Stmt:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ....tir.func import PrimFunc
 from ....tir.node import Node
 from ....tir.stmt import For, Seq, Stmt, seq
-from ....tir.visit import substitute, transform
+from ....tir.visit import substitute, transform_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class MergeThreads:
     """
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        body = transform(func.body, _merged)
+        body = transform_statements(func.body, _merged)
         return func if body is func.body else func.with_body(body)
 
 
@@ -36,7 +36,7 @@ def _merged(node: Node) -> Node:
         if isinstance(stmt, For) and isinstance(last, For) and _same_threads(stmt, last):
             own = substitute(stmt.body, {stmt.var: last.var})
             # the parts of a body that come together now may be loops of threads, too
-            parts[-1] = replace(last, body=transform(seq(last.body, own), _merged))
+            parts[-1] = replace(last, body=transform_statements(seq(last.body, own), _merged))
         else:
             parts.append(stmt)
     return node if len(parts) == len(node.body) else seq(*parts)

@@ -8,8 +8,10 @@ is read from the model's folder only, and whatever is wrong is a ModelError.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -22,12 +24,14 @@ from ...errors import ModelError, ModelFileError, UnsupportedPart, in_numbers, u
 from ...ir.build import GraphBuilder
 from ...ir.ir import Graph, GraphNode
 from ...ops.movement import Identity
+from ...types import Array
 from ..given import given_constants
 from ..limits import ImportLimits, UnsupportedType, checked_type
 from ..symbols import Shapes, resolve
 from .bounds import data_bounds
 from .functions import local_functions
 from .graph_reader import TITLE, GraphReader, ModelReading
+from .large_tensors import split_model
 from .nested import all_graphs
 from .old_opsets import OLDEST, CannotConvert, converted
 from .structured_inputs import read_inputs
@@ -35,6 +39,7 @@ from .structures import Value, tensors_of
 from .tensors import TensorReader
 
 Source = str | os.PathLike[str] | bytes | ModelProto
+Read = TypeVar("Read")
 
 
 def import_onnx(
@@ -58,8 +63,34 @@ def import_onnx(
     cannot import, ModelError for everything else that is wrong with the model.
     """
     bounds = limits or ImportLimits()
-    proto, folder = parsed_model(model, bounds)
-    return _import_model(proto, TensorReader(folder, bounds), shapes, constants)
+    split = None if isinstance(model, ModelProto) else _split(model, bounds)
+    if split is None:
+        proto, folder = parsed_model(model, bounds)
+        return _import_model(proto, TensorReader(folder, bounds), shapes, constants)
+    proto, elements = split
+    folder = None if isinstance(model, bytes) else Path(model).parent
+    return _import_model(proto, TensorReader(folder, bounds, elements), shapes, constants)
+
+
+def _split(
+    model: str | os.PathLike[str] | bytes, limits: ImportLimits
+) -> tuple[ModelProto, Mapping[bytes, Array]] | None:
+    """A model with tokens in place of the elements of large tensors, and these; None for one that
+    is read as a whole: it is converted first, or is none.
+    """
+    if isinstance(model, bytes):
+        found = split_model(BytesIO(model), len(model))
+    else:
+        found = _read(Path(model), limits, split_model)
+    if found is None or not found.elements:
+        return None
+    proto = ModelProto()
+    try:
+        proto.ParseFromString(found.message)
+    except DecodeError:
+        return None
+    opset = _opset(proto)
+    return None if opset is None or opset < OLDEST else (proto, found.elements)
 
 
 def parsed_model(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path | None]:
@@ -77,7 +108,7 @@ def parsed_model(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path 
         path = Path(model)
         folder = path.parent
         named = f"file '{model}'"
-        data = _read(path, limits)
+        data = _read(path, limits, lambda file, size: file.read(size))
     if not data:
         raise ModelError(
             f"model: {named} is empty; expected an ONNX model.",
@@ -96,8 +127,8 @@ def parsed_model(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path 
     return proto, folder
 
 
-def _read(path: Path, limits: ImportLimits) -> bytes:
-    """The bytes of a regular file of at most `limits.file_bytes`."""
+def _read(path: Path, limits: ImportLimits, take: Callable[[BinaryIO, int], Read]) -> Read:
+    """What is taken from a regular file of at most `limits.file_bytes`, of a size that is known."""
     try:
         with open_regular(path) as file:
             if file is None:
@@ -111,7 +142,7 @@ def _read(path: Path, limits: ImportLimits) -> bytes:
                     f"model: file '{path}' has {size} bytes; expected at most {limits.file_bytes}.",
                     code="onnx-file-size",
                 )
-            return file.read(size)
+            return take(file, size)
     except (OSError, ValueError) as error:
         if isinstance(error, ModelFileError):
             raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,12 +68,19 @@ def dtype_name(elem_type: int) -> str:
 class TensorReader:
     """Turns TensorProtos into read-only arrays and keeps count of the bytes.
 
-    folder: where external data may lie; None when there is no such place.
+    folder: where external data may lie; None when there is no such place. elements: those that were
+    read apart, by the token that stands in their place.
     """
 
-    def __init__(self, folder: Path | None, limits: ImportLimits) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        limits: ImportLimits,
+        elements: Mapping[bytes, Array] | None = None,
+    ) -> None:
         self.folder = folder
         self.limits = limits
+        self._elements = elements or {}
         self.account = Account(limits)
 
     def read(self, tensor: TensorProto, what: str) -> Array:
@@ -87,7 +94,8 @@ class TensorReader:
         if tensor.data_location == TensorProto.EXTERNAL:
             return self._external(tensor, type_, what)
         if tensor.HasField("raw_data"):
-            return _from_bytes(tensor.raw_data, type_, what)
+            data = tensor.raw_data
+            return _from_bytes(self._elements.get(data, data), type_, what)
         items = getattr(tensor, _FIELDS.get(type_.dtype, "int32_data"))
         kind = dtype(type_.dtype)
         if not kind.is_storage:

@@ -71,7 +71,8 @@ def _check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
     users = (*made, *readers(func, tensor))
     free: list[For] = []
     for loop in loops_around(func, users[0]):
-        if not all(b in blocks(loop) for b in users):
+        below = set(map(id, blocks(loop)))
+        if not all(id(b) in below for b in users):
             break
         notes = _goes_on(func, tensor, loop, primitive)
         if notes is not None and free:

@@ -28,7 +28,7 @@ from ..shape.row_groups import row_axis
 from ..shape.structure import Contraction, contraction, pointwise_output
 from ..tiled import share_tiles
 from .groups import Panel, choose_panel, group_cycles, is_grouped
-from .halo import border_of, copy_border
+from .halo import border_of, copy_border, copy_in_parts, is_copied_in_blocks
 from .made_panels import make_panels
 from .narrow import choose_narrow, schedule_narrow
 from .packing import pack_weights, panel_layout
@@ -116,7 +116,9 @@ def schedule_contraction(
         return
     if free:
         found = cut_product(sch, found, target)
-    border = None if streams(found, target) else border_of(sch, found, target)
+    border = border_of(sch, found.data.buffer, found.block)
+    by_rows = border is not None and len(found.rows) > 1 and not streams(found, target)
+    in_blocks = by_rows and is_copied_in_blocks(found.data.buffer, target)
     last = pointwise_output(sch.func, sch.func.block(whole))
     schedule_others(sch, (found.block, last, border, maker), target)
     points = 1 if unit is None else unit.points
@@ -124,16 +126,18 @@ def schedule_contraction(
     order = [it.var for it in found.reduced] if in_order else reduction_order(found)
     most = PART_OF_ROWS if _walks_rows(sch, found, panel, target) else PART
     part = None if in_order or found.total.is_integer else choose_part(sch, found, points, most)
+    if border is not None and not in_blocks:
+        copy_in_parts(sch, border, found, part, target)
     packed = None
     if maker is None:
         packed = pack_weights(sch, found, panel.width, order, part, points)
     else:
         sch.transform_layout(maker.name, panel_layout(found, panel.width, order, part))
     product = TiledProduct(found, panel, packed, tuple(order), part, unit, maker is not None)
-    nest = nest_product(sch, product, target, in_blocks=border is not None)
+    nest = nest_product(sch, product, target, in_blocks=in_blocks)
     if maker is not None:
         make_panels(sch, maker, nest.panel, panel.width, target)
-    if border is not None:
+    if border is not None and in_blocks:
         copy_border(sch, border, nest.place, target)
     share_tiles(sch, found.block, nest.ordered, target, nest.parts)
     if found.block.name != whole:

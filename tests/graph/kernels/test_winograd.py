@@ -169,6 +169,18 @@ def test_rows_of_tiles_pass_through_all_stages_together_or_each_stage_runs_alone
     assert shared == bool(together), roots
 
 
+@pytest.mark.parametrize(("batch", "together"), [(6, True), (1, True), (6, False)])
+def test_rows_of_tiles_copy_what_they_read_of_many_images_and_its_border(
+    batch: int, together: bool
+) -> None:
+    caches = replace(Target.parse("c:avx512"), l2_bytes=(32 if together else 8) << 10)
+    sch = check(function((batch, 6, 6, 16), 16), caches)
+    border = next(name for name in sch.blocks() if name.endswith("_pad"))
+    tiles = next(name for name in sch.blocks() if name.endswith("_tiles"))
+    shared = sch.loops(border)[0] == sch.loops(tiles)[0]
+    assert shared == (batch > 1 and together)
+
+
 def test_transforms_stay_in_registers_and_keep_the_vectors_of_the_channels() -> None:
     text = str(default_schedule(function((1, 8, 8, 16), 16), Target.parse("c:avx512")).func)
     assert 'winograd_rows = alloc(float32[4, 1, 4, 10, 16], "register")' in text
