@@ -122,6 +122,7 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/ops/saturation.py": ("level_clamps",),
     "graph/passes/loop_unrolling.py": ("control_flow",),
     "graph/passes/norms.py": ("layer_norm_recognition", "fast_norm_recognition"),
+    "graph/passes/spread_weights.py": ("block_products", "level_rows"),
     "graph/passes/region_inputs.py": ("control_flow",),
     "graph/precision/calibration/calibration_file.py": ("calibration",),
     "graph/precision/calibration/calibration_pictures.py": ("calibration",),

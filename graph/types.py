@@ -24,6 +24,7 @@ Array = NDArray[np.generic]
 Floats = NDArray[np.float64] | NDArray[np.float32]
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")  # the types of floats to compute with
+NARROW_INTEGERS = ("int8", "uint8", "int16")  # of which processors add up products in int32
 
 
 def numpy_type(name: str) -> np.dtype[np.generic]:

@@ -12,8 +12,14 @@ _HELPERS = {
     "tw_load_i32": Helper(
         "int32_t", "const void *from", "*(int32_t *)memcpy(&(int32_t){ 0 }, from, 4)"
     ),
+    "tw_load_i64": Helper(
+        "int64_t", "const void *from", "*(int64_t *)memcpy(&(int64_t){ 0 }, from, 8)"
+    ),
     "tw_load_first": Helper(
         "int32_t", "const void *p, size_t n", "*(int32_t *)memcpy(&(int32_t){ 0 }, p, n)"
+    ),
+    "tw_load_first_64": Helper(
+        "int64_t", "const void *p, size_t n", "*(int64_t *)memcpy(&(int64_t){ 0 }, p, n)"
     ),
     # AVX2: the low 16 or 8 bits of eight numbers of 32 bits, side by side
     "tw_low_16": Helper("__m128i", "__m256i v", "tw_join_16(tw_only(v, 65535))"),
@@ -25,6 +31,11 @@ _HELPERS = {
         "__m128i", "__m256i v", "_mm_packus_epi32(_mm256_castsi256_si128(v), tw_upper(v))"
     ),
     "tw_join_8": Helper("__m128i", "__m128i v", "_mm_packus_epi16(v, v)"),
+    # the same of numbers with a sign
+    "tw_join_signed_16": Helper(
+        "__m128i", "__m256i v", "_mm_packs_epi32(_mm256_castsi256_si128(v), tw_upper(v))"
+    ),
+    "tw_join_signed_8": Helper("__m128i", "__m128i v", "_mm_packs_epi16(v, v)"),
     "tw_upper": Helper("__m128i", "__m256i v", "_mm256_extracti128_si256(v, 1)"),
     "tw_to_f32": Helper(
         "float", "int32_t bits", "(union { int32_t bits; float value; }){ bits }.value"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ...tir.analysis.linear import expression, linear
 from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer, Load
-from ...tir.dtype import INT32, DType, dtype
+from ...tir.dtype import INT32, INT64, DType, dtype
 from ...tir.errors import TargetError
 from ...tir.expr import (
     LT,
@@ -40,7 +40,7 @@ from ...tir.expr import (
     is_const,
 )
 from ...tir.intrinsics import ROUND
-from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret
+from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret, Vector
 from ...tir.stmt import Store
 from ...tir.visit import free_vars
 from ..isa.isa import Isa
@@ -119,6 +119,8 @@ class Vectors(Scalars):
                 return self._lanes(expr)
             case Reinterpret(Load() as load) if load.dtype.lanes != expr.dtype.lanes:
                 return self._bits(load, expr.dtype)
+            case Call(intrinsic, (sums, Vector(rows), Vector(columns))):
+                return self._two_rows(intrinsic.name, sums, rows, columns)
             case Cast(Call(intrinsic, operands), kind) if intrinsic == ROUND:
                 name, dtype = f"round_{kind.scalar}", expr.value.dtype
                 if self.isa.has(name, dtype):
@@ -130,6 +132,14 @@ class Vectors(Scalars):
         if not self.isa.has(name, dtype):
             raise self.unknown(expr)
         return self._apply(name, dtype, self._operands(expr, name))
+
+    def _two_rows(self, name: str, sums: Expr, a: Sequence[Expr], b: Sequence[Expr]) -> str:
+        """An instruction for two rows, whose lanes are two columns of one, then of the other."""
+        pairs = (
+            self.isa.apply("pair", INT64.with_lanes(2), self.value(first), self.value(second))
+            for first, second in ((a[0], a[2]), (b[0], b[1]))
+        )
+        return self.isa.apply(name, sums.dtype, self.vector(sums), *pairs)
 
     def bind(self, var: Var, value: Expr) -> None:
         if var.type.lanes == 1:
@@ -375,7 +385,8 @@ class Vectors(Scalars):
         count = on.bit_length()
         if on != (1 << count) - 1:
             raise self.unknown(load)
-        return f"tw_load_first({at}, {count * load.buffer.type.bytes})", ATOM
+        name = "tw_load_first" if expr.type.bits == 32 else f"tw_load_first_{expr.type.bits}"
+        return f"{name}({at}, {count * load.buffer.type.bytes})", ATOM
 
     def _bits(self, load: Load, dtype: DType) -> str:
         """The elements of a load of neighbours as the lanes of a wider type."""

@@ -83,8 +83,17 @@ def _conversions(kind: DType) -> dict[tuple[str, DType], str]:
         (f"cast_{INT32}", kind): whole,
         (f"cast_{FLOAT32}", kind): f"_mm256_cvtepi32_ps({whole})",
         (f"cast_{kind.scalar}", numbers): f"tw_low_{kind.bits}({{0}})",
-        (f"cast_{kind.scalar}", floats): f"tw_low_{kind.bits}(_mm256_cvttps_epi32({{0}}))",
-        (f"round_{kind.scalar}", floats): f"tw_low_{kind.bits}(_mm256_cvtps_epi32({{0}}))",
+        (f"cast_{kind.scalar}", floats): _joined(kind, "_mm256_cvttps_epi32({0})"),
+        (f"round_{kind.scalar}", floats): _joined(kind, "_mm256_cvtps_epi32({0})"),
         **{(f"cast_{other}", kind): "{0}" for other in others},
         **{(f"cast_{k}", kind): f"_mm_cvtep{sign}8_epi16({{0}})" for k in wider},
     }
+
+
+def _joined(kind: DType, whole: str) -> str:
+    """Numbers of 32 bits that were floats, and so lie in the range of the type (`SaturateCasts`):
+    no bits are taken off before they are put side by side.
+    """
+    name = "tw_join" if str(kind.scalar).startswith("u") else "tw_join_signed"
+    words = f"{name}_16({whole})"
+    return words if kind.bits == 16 else f"{name}_8({words})"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...tir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
+from .selection import shuffle_operation
 
 BYTES = 16
 
@@ -75,12 +76,22 @@ _CASTS = {
 
 # the feature that it takes, then of accumulators and the bits of the operands' bytes
 _TENSOR = {
+    "smmla": ("i8mm", "vmmlaq_s32({0}, (int8x16_t)({1}), (int8x16_t)({2}))"),
+    "usmmla": ("i8mm", "vusmmlaq_s32({0}, (uint8x16_t)({1}), (int8x16_t)({2}))"),
+    "ummla": (
+        "i8mm",
+        "(int32x4_t)vmmlaq_u32((uint32x4_t)({0}), (uint8x16_t)({1}), (uint8x16_t)({2}))",
+    ),
     "usdot": ("i8mm", "vusdotq_s32({0}, (uint8x16_t)({1}), (int8x16_t)({2}))"),
     "sdot": ("dotprod", "vdotq_s32({0}, (int8x16_t)({1}), (int8x16_t)({2}))"),
     "udot": (
         "dotprod",
         "(int32x4_t)vdotq_u32((uint32x4_t)({0}), (uint8x16_t)({1}), (uint8x16_t)({2}))",
     ),
+}
+_HALVES = {  # of two vectors: what an instruction for two rows of two columns has of each
+    (0, 1, 4, 5): "(int32x4_t)vzip1q_s64((int64x2_t)({0}), (int64x2_t)({1}))",
+    (2, 3, 6, 7): "(int32x4_t)vzip2q_s64((int64x2_t)({0}), (int64x2_t)({1}))",
 }
 _BYTES = {
     "load_bits_8": "(int32x4_t)vld1q_s8((const int8_t *)({0}))",
@@ -134,7 +145,12 @@ def _tensor(features: Sequence[str]) -> dict[tuple[str, DType], str]:
     """The tensor intrinsics that the features have, and loads of the bytes of their operands."""
     sums = INT32.with_lanes(4)
     found = {(name, sums): text for name, (feature, text) in _TENSOR.items() if feature in features}
-    return found | ({(name, sums): text for name, text in _BYTES.items()} if found else {})
+    if found:
+        found |= {(name, sums): text for name, text in _BYTES.items()}
+    if "i8mm" in features:
+        found |= {(shuffle_operation(order), sums): text for order, text in _HALVES.items()}
+        found["pair", INT64.with_lanes(2)] = "(int64x2_t){{ {0}, {1} }}"
+    return found
 
 
 def _suffix(dtype: DType) -> str:

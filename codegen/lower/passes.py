@@ -9,6 +9,7 @@ from ...tir.verify.verify import Stage
 from .arithmetic.contract import Contract
 from .arithmetic.integer_quotients import IntegerQuotients
 from .arithmetic.legalise import Legalise
+from .arithmetic.masked_floats import MaskedFloats
 from .arithmetic.saturate_casts import SaturateCasts
 from .arithmetic.storage_casts import StorageCasts
 from .loops.drop_unread import DropUnread
@@ -35,6 +36,7 @@ from .threads.merge_threads import MergeThreads
 from .threads.place_barriers import PlaceBarriers
 from .threads.place_team_barriers import PlaceTeamBarriers
 from .vector.fold_masks import FoldMasks
+from .vector.row_pairs import RowPairs
 from .vector.tensorize import Tensorize
 from .vector.transpose_tiles import TransposeTiles
 from .vector.vectorize import Vectorize
@@ -82,6 +84,7 @@ def cpu(target: Target) -> Pipeline:
         MergeThreads(),  # of the copies, before what is common to them is found
         FoldMasks(),  # in the copies some masks are on, or off, in every lane
         Registers(target),  # wants constant indices, and no store left that is masked for nothing
+        RowPairs(),  # of registers; before loads are shared, of which it makes others
         CarriedLoads(),  # of what is not in registers; before loads are named
         CommonLoads(),  # last: sees the straight-line code that unrolling made
     )
@@ -100,6 +103,7 @@ def gpu(target: Target) -> Pipeline:
         Tensorize(target),
         ExpandQuotients(target),
         SaturateCasts(),
+        MaskedFloats(),  # of casts as they are defined; a CPU converts as fast as it adds
         StorageCasts(target),
         ExpandMath(target),
         Legalise(target),

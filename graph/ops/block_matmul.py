@@ -29,8 +29,11 @@ from .base import (
     refuse,
     shape_of,
 )
+from .matmul import with_zeros
 
 WORD_BITS = 32
+LONG_BLOCK = 256  # steps, beyond which a block is summed in pieces of half as many at most
+SHORT_PIECE = 32  # steps, below which a block is not
 FEW_ROWS = 16  # up to which the sums of blocks are scaled, and not the weights: measured
 
 
@@ -102,30 +105,38 @@ class BlockMatMul(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         rows = product_of(shape_of(tensors[0])[:-1])
-        whole = whole_blocks(tensors[0], largest(shape_of(tensors[2])[0]) * self.group, name)
+        steps = largest(shape_of(tensors[2])[0]) * self.group
+        whole = with_zeros(tensors[0], steps, -1, name)
         operands = (whole, *tensors[1:])
         if isinstance(rows, int) and rows <= FEW_ROWS:
             return (self._sums_of_blocks(operands, name),)
         return (self._product_of_weights(operands, name),)
 
     def _sums_of_blocks(self, tensors: tuple[Tensor, ...], name: str) -> Tensor:
-        """The sums of a block, which are scaled, then added up."""
+        """The sums of a block, which are scaled, then added up; of a long block those of pieces of
+        it, which threads of a GPU share out, and which round less.
+        """
         x, levels, scales, *zeros = tensors
-        (*outer, _), (blocks, columns) = shape_of(x), shape_of(scales)
-        words, parts = self.group // self.in_word, self.in_word
+        (*outer, _), (whole, columns) = shape_of(x), shape_of(scales)
+        pieces = _pieces(self.group // self.in_word, self.in_word)
+        words, parts, blocks = self.group // self.in_word // pieces, self.in_word, whole * pieces
         word, part = te.reduce_axis(words, name="word"), te.reduce_axis(parts, name="part")
         block = te.reduce_axis(blocks, name="block")
 
+        def own(piece: Expr) -> Expr:
+            """The block of a piece."""
+            return piece // pieces if pieces > 1 else piece
+
         def partial(*at: Expr) -> Expr:
             (*row, b, n), w = at, at[-2] * words + word
-            number = self._number(levels[w, n], part, zeros, b, n, x)
+            number = self._number(levels[w, n], part, zeros, own(b), n, x)
             return te.sum(x[(*row, w * parts + part)] * number, axis=(word, part))
 
         sums = te.compute((*outer, blocks, columns), partial, name=f"{name}_sums")
 
         def element(*at: Expr) -> Expr:
             *row, n = at
-            return te.sum(sums[(*row, block, n)] * scales[block, n], axis=block)
+            return te.sum(sums[(*row, block, n)] * scales[own(block), n], axis=block)
 
         return te.compute((*outer, columns), element, name=name)
 
@@ -189,6 +200,15 @@ def unpacked_words(words: Array, bits: int) -> Array:
     return cast(Array, np.ascontiguousarray(unpacked_levels(packed, bits).T))
 
 
+def _pieces(words: int, in_word: int) -> int:
+    """In how many sums of whole words a block is summed."""
+    if words * in_word <= LONG_BLOCK:
+        return 1
+    fitting = (n for n in range(1, words + 1) if words % n == 0)
+    pieces = next(n for n in fitting if words // n * in_word <= LONG_BLOCK // 2)
+    return pieces if words // pieces * in_word >= SHORT_PIECE else 1
+
+
 def _fits(types: tuple[TensorType, ...], group: int, in_word: int) -> bool:
     x, levels, scales, *zeros = types
     if not x.rank or levels.rank != 2 or scales.rank != 2:
@@ -199,15 +219,3 @@ def _fits(types: tuple[TensorType, ...], group: int, in_word: int) -> bool:
     alike = all(other.shape == (blocks, columns) for other in (scales, *zeros))
     inside = (blocks - 1) * group < steps <= blocks * group
     return alike and inside and words * in_word == blocks * group
-
-
-def whole_blocks(x: Tensor, steps: int, name: str) -> Tensor:
-    """x with zeros up to the end of the last block."""
-    *outer, own = shape_of(x)
-    if own == steps:
-        return x
-
-    def padded(*at: Expr) -> Expr:
-        return te.select(at[-1] < largest(own), x[at], te.const(0, x.type))
-
-    return te.compute((*outer, steps), padded, name=f"{name}_whole")

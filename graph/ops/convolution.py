@@ -13,7 +13,7 @@ from ...tir.expr import Expr
 from ...tir.sizes import closed_shape, largest, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, Shape, TensorType, permutation_to_last
+from ..types import NARROW_INTEGERS, Array, Shape, TensorType, permutation_to_last
 from .base import (
     Layout,
     Operator,
@@ -27,7 +27,7 @@ from .base import (
     shape_of,
     tensor_type,
 )
-from .matmul import NARROW_INTEGERS, exact_type
+from .matmul import exact_type
 from .spatial import Pads, Spatial
 from .window import (
     Axis,

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from ...tir.expr import Expr
-from ...tir.sizes import largest
+from ...tir.sizes import is_closed, largest
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, Shape, TensorType
+from ..types import NARROW_INTEGERS, Array, Shape, TensorType
 from .base import (
     Operator,
     OperatorRole,
@@ -29,7 +30,7 @@ from .base import (
 )
 from .elementwise import broadcast, broadcast_read
 
-NARROW_INTEGERS = ("int8", "uint8", "int16")  # of which processors add up products in int32
+_BYTE, _WORD = 8, 32  # bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,15 @@ def _product(
 
 @dataclass(frozen=True, slots=True)
 class IntegerMatMul(Operator):
-    """MatMul of integers of 8 or 16 bits, each, in int32, which wraps around."""
+    """MatMul of integers of 8 or 16 bits, each less its zero, in int32, which wraps around.
+
+    zeros: what stands for 0 in a and in b. in_words: whether a kernel makes words of b first, which
+    is uint8, and has no zero: as many steps of a column as an instruction multiplies with those of
+    a at once, two of int16, four of bytes.
+    """
+
+    zeros: tuple[int, int] = (0, 0)
+    in_words: bool = False
 
     role = OperatorRole.GENERAL
     operand_names = ("a", "b")
@@ -130,6 +139,13 @@ class IntegerMatMul(Operator):
         if any(type_.dtype not in NARROW_INTEGERS for type_ in types):
             problem = f"expected int8, uint8 or int16, got {listed(types)}"
             refuse(self, problem, code="matmul-bytes")
+        fits = not any(self.zeros) and types[1].dtype == "uint8" and is_closed(types[0].shape[-1:])
+        if self.in_words and not fits:
+            problem = (
+                "expected words of uint8 without zeros, of a known number of steps, got zeros "
+                f"{self.zeros} and {listed(types)}"
+            )
+            refuse(self, problem, code="matmul-words")
         return (TensorType("int32", _product_shape(self, types)),)
 
     def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
@@ -140,21 +156,68 @@ class IntegerMatMul(Operator):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         kind = exact_type(arrays[0].shape[-1])
-        sums = np.matmul(*(array.astype(kind) for array in arrays))
+        a, b = (x.astype(kind) - zero for x, zero in zip(arrays, self.zeros, strict=True))
+        sums = np.matmul(a, b)
         return (sums.astype(np.int64).astype(np.int32),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         a, b = tensors
         (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        if self.in_words:
+            return (_product_by_words(a, b, result, name),)
         k = te.reduce_axis(shape_of(a)[-1], name="k")
 
         def element(*indices: Expr) -> Expr:
             stack, (i, j) = indices[:-2], indices[-2:]
-            left = te.cast(broadcast_read(a, (*stack, i, k)), "int32")
-            right = te.cast(broadcast_read(b, (*stack, k, j)), "int32")
-            return te.sum(left * right, axis=k)
+            left: Expr = te.cast(broadcast_read(a, (*stack, i, k)), "int32")
+            right: Expr = te.cast(broadcast_read(b, (*stack, k, j)), "int32")
+            p, q = self.zeros
+            return te.sum((left - p if p else left) * (right - q if q else right), axis=k)
 
         return (te.compute(result.shape, element, name=name),)
+
+
+def _product_by_words(a: Tensor, b: Tensor, result: TensorType, name: str) -> Tensor:
+    """The sums of products of levels with bytes that lie in words, those of neighbouring steps."""
+    points = _WORD // max(a.type.bits, _BYTE)
+    width, steps = _WORD // points, largest(shape_of(a)[-1])
+    count = -(-steps // points)
+    a, b = (
+        with_zeros(x, count * points, axis, f"{name}_{which}")
+        for x, axis, which in ((a, -1, "left"), (b, -2, "right"))
+    )
+
+    def word(*at: Expr) -> Expr:
+        *stack, w, j = at
+        levels = [te.cast(b[(*stack, w * points + p, j)], "int32") for p in range(points)]
+        parts = [level << width * p if p else level for p, level in enumerate(levels)]
+        return reduce(lambda one, other: one | other, parts)
+
+    *stack, _, columns = shape_of(b)
+    words = te.compute((*stack, count, columns), word, name=f"{name}_words")
+    w, point = te.reduce_axis(count, name="w"), te.reduce_axis(points, name="point")
+
+    def element(*indices: Expr) -> Expr:
+        stack, (i, j) = indices[:-2], indices[-2:]
+        left = te.cast(broadcast_read(a, (*stack, i, w * points + point)), "int32")
+        right = broadcast_read(words, (*stack, w, j)) >> te.cast(point * width, "int32")
+        return te.sum(left * (right & ((1 << _BYTE) - 1)), axis=(w, point))
+
+    return te.compute(result.shape, element, name=name)
+
+
+def with_zeros(x: Tensor, size: int, axis: int, name: str) -> Tensor:
+    """x with zeros up to `size` along an axis, counted from the last one."""
+    shape = list(shape_of(x))
+    own = largest(shape[axis])
+    if own == size:
+        return x
+    shape[axis] = size
+
+    def padded(*at: Expr) -> Expr:
+        return te.select(at[axis] < own, x[at], te.const(0, x.type))
+
+    return te.compute(tuple(shape), padded, name=f"{name}_whole")
 
 
 def exact_type(terms: int) -> type[np.float64 | np.int64]:

@@ -13,7 +13,7 @@ from ...tir.expr import Expr
 from ...tir.sizes import AnySize, Size, product_of
 from ...tir.te import te
 from ...tir.te.te import Tensor
-from ..types import Array, Floats, Shape, TensorType
+from ..types import NARROW_INTEGERS, Array, Floats, Shape, TensorType
 from .base import (
     Operator,
     OperatorRole,
@@ -76,6 +76,25 @@ class ReduceSum(Reduction):
 
     def combine(self, element: Expr, axes: te.Axes) -> Expr:
         return te.sum(element, axis=axes, dtype=element.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerSum(Reduction):
+    """The sum of integers of 8 or 16 bits in int32, which wraps around."""
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        (reduced,) = Reduction.infer(self, types)
+        if types[0].dtype not in NARROW_INTEGERS:
+            problem = f"expected int8, uint8 or int16, got {types[0]}"
+            refuse(self, problem, code="integer-sum-type")
+        return (TensorType("int32", reduced.shape),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        return (np.sum(x, axis=self.axes, keepdims=self.keepdims, dtype=np.int32),)
+
+    def combine(self, element: Expr, axes: te.Axes) -> Expr:
+        return te.sum(te.cast(element, "int32"), axis=axes)
 
 
 @dataclass(frozen=True, slots=True)

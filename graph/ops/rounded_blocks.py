@@ -29,7 +29,8 @@ from .base import (
     refuse,
     shape_of,
 )
-from .block_matmul import WORD_BITS, unpacked_words, whole_blocks
+from .block_matmul import WORD_BITS, unpacked_words
+from .matmul import with_zeros
 
 Words = NDArray[np.int32]
 LARGEST = 127.0  # a level of data
@@ -90,7 +91,7 @@ class RoundBlocks(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         blocks = -(-largest(shape_of(tensors[0])[-1]) // self.group)
-        x = whole_blocks(tensors[0], blocks * self.group, name)
+        x = with_zeros(tensors[0], blocks * self.group, -1, name)
         *outer, _ = shape_of(x)
         of_blocks = (*outer, blocks)
 

@@ -11,19 +11,19 @@ import numpy as np
 from ...tir.dtype import dtype
 from ...tir.sizes import largest, product_of
 from ..ir.build import GraphBuilder
-from ..ir.integer_sums import Bytes, convolution_of_bytes, product_of_bytes
+from ..ir.integer_sums import Bytes, convolution_of_bytes, is_packed, product_of_bytes
 from ..ir.ir import Graph, GraphNode
 from ..ops.activation import Relu
 from ..ops.arithmetic import Add, Div, Mul
 from ..ops.base import Operator
-from ..ops.convolution import Conv, ExactConv
+from ..ops.convolution import Conv, ExactConv, IntegerConv
 from ..ops.functions import Cast
-from ..ops.matmul import Gemm, MatMul
+from ..ops.matmul import Gemm, IntegerMatMul, MatMul
 from ..ops.movement import Reshape, Transpose
-from ..types import Array, Constant, Splat, array_of, owned
+from ..types import Array, Constant, Splat, TensorType, array_of, owned
 from .dead_code import DeadCode
 from .exchange import exchanged, only_reader
-from .levels import NARROW, KnownLevels, LevelReader, Levels, Scales, Zeros, has_bytes
+from .levels import NARROW, WORDS, KnownLevels, LevelReader, Levels, Scales, Zeros, has_bytes
 
 Numbers = TypeVar("Numbers", Scales, Zeros)
 
@@ -40,11 +40,11 @@ class IntegerProducts:
     (a - p) * r  times  (b - q) * s   ->   float(sum (a - p) * (b - q)) * (r * s)
 
     MatMul, Gemm and Conv of one group, or of as many as channels, in float32 where that has the
-    sums exactly (`ExactConv`). b, s and q are constants, s and q one number or one for each output;
-    r is one number, or one for each row of a matrix. What nobody else reads joins: a bias of
-    integers at the scale r * s, or of floats, a Relu, and the division by the scale t of the
-    levels to which the result is rounded, as r * s / t, which is how ONNX's QLinearConv has it, or
-    the product with 1 / t.
+    sums exactly (`ExactConv`). s and q are constants, one number or one for each output; b is one,
+    too, or a run decides it, in a product of matrices that is worth packing it. r is one number, or
+    one for each row of a matrix. What nobody else reads joins: a bias of integers at the scale
+    r * s, or of floats, a Relu, and the division by the scale t of the levels to which the result
+    is rounded, as r * s / t, which is how ONNX's QLinearConv has it, or the product with 1 / t.
     needs: what a target must have, since without it products of floats are faster.
     """
 
@@ -53,13 +53,20 @@ class IntegerProducts:
     needs: ClassVar[tuple[str, ...]] = ("avx512+vnni", "avx2", "neon+dotprod", "neon+i8mm")
 
     def __call__(self, graph: Graph) -> Graph:
-        finder = _Finder(graph)
-        found = {one.ends[-1]: one for one in finder.products()}
-        if not found:
-            return graph
-        gone = {value for one in found.values() for value in one.ends[:-1]}
-        after = exchanged(graph, found, gone, lambda builder, one: _Writer(builder, one).write())
-        return DeadCode()(after)
+        return with_integer_products(graph)
+
+
+def with_integer_products(graph: Graph, *, words: bool = False) -> Graph:
+    """A graph whose products of levels are those of integers. words: of data of int16 with weights
+    of bytes, whose sums int32 is shown to hold (`int16_products.py`); else of bytes alone.
+    """
+    finder = _Finder(graph, words=words)
+    found = {one.ends[-1]: one for one in finder.products()}
+    if not found:
+        return graph
+    gone = {value for one in found.values() for value in one.ends[:-1]}
+    after = exchanged(graph, found, gone, lambda builder, one: _Writer(builder, one).write())
+    return DeadCode()(after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ class _Product:
     zero, of a convolution whose sums are exact in float32. factors: what the sums are
     multiplied with, one for each output or one; is_whole: they include the scale of the data. bias:
     integers, one for each output; added: floats, behind the factors. ends: the values of the nodes
-    that it replaces, in order.
+    that it replaces, in order. largest: what no sum of int16 and bytes exceeds; 0 for one of bytes.
     """
 
     node: GraphNode
@@ -84,6 +91,7 @@ class _Product:
     added: Scales | None = None
     is_relu: bool = False
     filters: Scales | None = None
+    largest: int = 0
 
     @property
     def behind(self) -> tuple[int, ...]:
@@ -93,9 +101,10 @@ class _Product:
 
 
 class _Finder:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, words: bool) -> None:
         self.graph = graph
-        self.reader = LevelReader(graph)
+        self.words = words
+        self.reader = LevelReader(graph, WORDS) if words else LevelReader(graph)
         self.readers: Mapping[str, list[GraphNode]] = graph.consumers
 
     def products(self) -> Iterator[_Product]:
@@ -110,8 +119,8 @@ class _Finder:
         weights = self.reader.known_levels(node.inputs[1])
         if data is None or weights is None or not self._is_plain(node, data, weights):
             return None
-        if weights.value not in self.graph.constants:
-            return None  # no kernel packs bytes of a run so that floats are slower
+        if weights.value not in self.graph.constants and not self._is_packed(node, data, weights):
+            return None
         axis = output_axis(node.op, weights.scale.ndim)
         scale, zero = _along(weights.scale, axis), _along(weights.zero, axis)
         if scale is None or zero is None:
@@ -123,12 +132,34 @@ class _Finder:
         zeros = self.reader.zeros(data.zero)
         whole = None if zeros is None or zeros.size != 1 else int(zeros.reshape(()))
         found = _Product(node, data, weights, whole, scale, own is not None, node.outputs)
-        if isinstance(node.op, Conv) and node.op.groups > 1:
+        if self.words:
+            sums = self._largest_sum(weights, axis)
+            if whole != 0 or zero.any() or sums >= 2**31:
+                return None
+            found = replace(found, largest=sums)
+        elif isinstance(node.op, Conv) and node.op.groups > 1:
             filters = self._filters(weights)
             if whole is None or filters is None:
                 return None
             found = replace(found, filters=filters)
         return self._biased(found, node.inputs[2]) if len(node.inputs) == 3 else found
+
+    def _is_packed(self, node: GraphNode, data: Levels, weights: KnownLevels) -> bool:
+        """Whether a product is worth packing weights of a run in it."""
+        left, right = (self.graph.types[value] for value in (data.value, weights.value))
+        turned = isinstance(node.op, Gemm) and node.op.trans_b
+        for order in (weights.order, (1, 0) if turned else None):
+            if order is not None:
+                right = TensorType(right.dtype, tuple(right.shape[axis] for axis in order))
+        return not isinstance(node.op, Conv) and is_packed(left, right)
+
+    def _largest_sum(self, weights: KnownLevels, axis: int) -> int:
+        """What no sum of int16 times the weights of an output exceeds."""
+        levels = array_of(self.graph.constants[weights.value]).astype(np.int64)
+        if weights.order is not None:
+            levels = levels.transpose(weights.order)
+        others = tuple(n for n in range(levels.ndim) if n != axis)
+        return int(np.abs(levels).sum(axis=others).max(initial=0)) << 15
 
     def _filters(self, weights: KnownLevels) -> Scales | None:
         """Weights less their zero, as float32; None where this does not hold the sums exactly."""
@@ -146,12 +177,12 @@ class _Finder:
         """Whether sums of bytes are what a node computes."""
         types, op = self.graph.types, node.op
         x, w = types[data.value], types[weights.value]
-        if x.dtype not in NARROW or w.dtype not in NARROW:
+        if x.dtype not in (("int16",) if self.words else NARROW) or w.dtype not in NARROW:
             return False
         match op:
             case Conv(groups=1, layout="NCHW", data=None):
                 terms, is_row = product_of(w.shape[1:]), False
-            case Conv(layout="NCHW", data=None) if op.groups == w.shape[0]:
+            case Conv(layout="NCHW", data=None) if op.groups == w.shape[0] and not self.words:
                 terms, is_row = product_of(w.shape[1:]), False
             case Gemm(trans_a=False, beta=1.0) | MatMul():
                 terms, is_row = x.shape[-1], True
@@ -178,7 +209,7 @@ class _Finder:
             if whole is None or levels.order is not None:
                 return None
             bias, scale = whole.reshape(-1).astype(np.int32), levels.scale.reshape(-1)
-            most = _MOST_BIAS
+            most = 2**31 - one.largest if self.words else _MOST_BIAS
             if one.filters is not None:
                 most = int(_MOST_EXACT - _largest_sum(one.filters))
             small = bias.size > 0 and bias.min() > -most and bias.max() < most
@@ -295,6 +326,8 @@ class _Writer:
 
     def _sums(self, bias: str) -> str:
         op, weights = self.one.node.op, self.one.weights
+        if self.one.largest:
+            return self._sums_of_words(bias)
         data = Bytes(self._byte(self.one.data.value), self._data_zero())
         value, zero = self._byte(weights.value), weights.zero
         if weights.order is not None:
@@ -305,6 +338,20 @@ class _Writer:
         if isinstance(op, Conv):
             return convolution_of_bytes(self, op, data, right, bias)
         return product_of_bytes(self, data, right, bias)
+
+    def _sums_of_words(self, bias: str) -> str:
+        """Sums of products of numbers of 16 bits, those of the weights made of bytes at build."""
+        op, weights, data = self.one.node.op, self.one.weights, self.one.data.value
+        value = self.emit(Cast("int16"), weights.value)
+        if weights.order is not None:
+            value = self.emit(Transpose(weights.order), value)
+        if isinstance(op, Gemm) and op.trans_b:
+            value = self.emit(Transpose((1, 0)), value)
+        integer: Operator = IntegerMatMul()
+        if isinstance(op, Conv):
+            integer = IntegerConv(op.strides, op.pads, op.dilations)
+        sums = self.emit(integer, data, value)
+        return self.emit(Add(), sums, bias) if bias else sums
 
     def _exact_sums(self, filters: Scales) -> str:
         """The sums of a convolution in float32, and what is added to them."""

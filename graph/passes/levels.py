@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ Zeros = NDArray[np.int32]
 _MOST_NUMBERS = 1 << 16  # of scales and zeros
 NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
 _WHOLE = (*NARROW, "int32")
+WORDS = (*_WHOLE, "int16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,11 @@ class RoundedLevels:
 
 
 class LevelReader:
-    """Finds levels in a graph whose constants are not folded."""
+    """Finds levels in a graph whose constants are not folded. kinds: the types of levels."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, kinds: Collection[str] = _WHOLE) -> None:
         self.graph = graph
+        self.kinds = kinds
         self.makers: Mapping[str, GraphNode] = graph.producers
 
     def known(self, value: str) -> Array | None:
@@ -166,7 +168,7 @@ class LevelReader:
         return node.inputs[0] if node is not None and self._is_widened(node) else zero
 
     def _is_widened(self, node: GraphNode) -> bool:
-        return isinstance(node.op, Cast) and self.graph.types[node.inputs[0]].dtype in _WHOLE
+        return isinstance(node.op, Cast) and self.graph.types[node.inputs[0]].dtype in self.kinds
 
 
 def has_bytes(graph: Graph) -> bool:

@@ -30,8 +30,10 @@ from .control_flow import ControlFlow
 from .dead_code import DeadCode
 from .fast_norm_recognition import FastNormRecognition
 from .gelu_recognition import GeluRecognition
+from .grid_block_products import GridBlockProducts
 from .head_merging import HeadMerging
 from .identity_removal import IdentityRemoval
+from .int16_products import Int16Products
 from .integer_products import IntegerProducts
 from .kept_axes import KeptAxes
 from .layer_norm_recognition import LayerNormRecognition
@@ -39,6 +41,7 @@ from .layout import ChannelsLast
 from .level_clamps import LevelClamps
 from .level_motion import LevelMotion
 from .level_quotients import LevelQuotients
+from .level_rows import LevelRows
 from .max_pool_splitting import MaxPoolSplitting
 from .mean_recognition import MeanRecognition
 from .pad_folding import PadFolding
@@ -51,6 +54,7 @@ from .signed_products import SignedProducts
 from .softmax_recognition import SoftmaxRecognition
 from .transposed_phases import TransposedPhases
 from .widened_products import WidenedProducts
+from .word_products import WordProducts
 
 Verdict = Literal["unchanged", "equal", "unchecked", "undone", "left out"]
 
@@ -60,9 +64,10 @@ class GraphPass(Protocol):
 
     keeps_rounding: whether what it makes rounds where the operators of the model do, and sums in
     their order; a strict build runs no other pass. One may have `needs`, ("avx512+vnni", "avx2"):
-    a target must have one of these for what it makes to be faster; `idle`, of these with features
-    with which something else is; and `concerns`, which says of a graph whether it has what the pass
-    is about, without which it is neither run nor told of.
+    a target must have one of these, or be of a kind that is named, as "cuda" is, for what it makes
+    to be faster; `idle`, of these with features with which something else is; and `concerns`, which
+    says of a graph whether it has what the pass is about, without which it is neither run nor told
+    of.
     """
 
     keeps_rounding: ClassVar[bool]
@@ -77,11 +82,18 @@ PIPELINE: tuple[GraphPass, ...] = (
     LevelMotion(),
     # needs weights as bytes, before they are folded to the numbers that they stand for
     IntegerProducts(),
-    # bytes are multiplied as the processor does it
+    Int16Products(),
+    # bytes are multiplied as the processor does it; what a run packs first
+    WordProducts("int8", ("avx512+vnni", "avx2+vnni", "neon+i8mm")),
+    WordProducts("uint8", ("neon+dotprod",), idle=("neon+i8mm",)),
+    WordProducts("int16", ("avx2",), idle=("avx2+vnni",)),
     WidenedProducts(),
     SignedProducts(),
     # likewise; what multiplies floats
     BlockProducts(),
+    GridBlockProducts(),
+    # likewise; rows of tables
+    LevelRows(),
     # constants in full before anybody looks for them; splats stay splats
     ConstantFolding(),
     # what folding made a constant may change nothing: a mask of zeros
@@ -333,8 +345,8 @@ def _why_left_out(one: GraphPass, target: Target, strict: bool) -> str:
 
 
 def _has_one(target: Target, names: Iterable[str]) -> bool:
-    """Whether a target has one of some instruction sets with features."""
-    return any(covers((target.instructions,), name) for name in names)
+    """Whether a target has one of some instruction sets with features, or is of such a kind."""
+    return any(covers((target.instructions, target.kind), name) for name in names)
 
 
 def _compared(before: Graph, after: Graph, seed: int, limits: ReferenceWork) -> GraphDifference:

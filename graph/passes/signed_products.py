@@ -53,7 +53,7 @@ class SignedProducts:
 def _is_mixed(graph: Graph, node: GraphNode) -> bool:
     """Whether a node multiplies unsigned bytes by signed ones."""
     match node.op:
-        case IntegerMatMul() | IntegerConv(layout="NCHW"):
+        case IntegerMatMul(zeros=(0, 0)) | IntegerConv(layout="NCHW"):
             return [graph.types[value].dtype for value in node.inputs] == ["uint8", "int8"]
     return False
 

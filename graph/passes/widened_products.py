@@ -49,4 +49,4 @@ class WidenedProducts:
 
 def _is_narrow(graph: Graph, node: GraphNode) -> bool:
     narrow = all(graph.types[value].dtype != _WIDE for value in node.inputs)
-    return isinstance(node.op, IntegerMatMul | IntegerConv) and narrow
+    return (node.op == IntegerMatMul() or isinstance(node.op, IntegerConv)) and narrow

@@ -37,7 +37,7 @@ def dot_probe(intrinsic: TensorIntrinsic, target: Target) -> str:
     assert intrinsic.carried is not None
     own, lanes = isa(target), intrinsic.lanes_on(target)[0]
     total = intrinsic.define(lanes).outputs[0].type.with_lanes(lanes)
-    carried = intrinsic.carried.with_lanes(lanes)
+    carried = intrinsic.carried.with_lanes(min(lanes, target.lanes(intrinsic.carried)))
     kind, chain = own.types[total], f"({own.types[total]}){intrinsic.name}_##n"
     return _SOURCE.format(
         name=intrinsic.name,

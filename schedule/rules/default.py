@@ -15,6 +15,7 @@ from .attention import AttentionRule
 from .depthwise import DepthwiseRule
 from .elementwise import ElementwiseRule
 from .gpu.attention import GridAttentionRule
+from .gpu.block_rows import GridBlockRowsRule
 from .gpu.products import GridProductsRule
 from .gpu.rows import GridRowsRule
 from .gpu.warps import GridWarpsRule
@@ -53,6 +54,7 @@ RULES: tuple[Rule, ...] = (
 # those of a GPU, in the same way
 GRID_RULES: tuple[Rule, ...] = (
     GridAttentionRule(),
+    GridBlockRowsRule(),
     GridWarpsRule(),
     GridProductsRule(),
     GridWindowsRule(),

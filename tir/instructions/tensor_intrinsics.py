@@ -20,7 +20,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from ..dtype import BFLOAT16, INT32, DType
+from ..dtype import BFLOAT16, INT32, INT64, DType
 from ..func import PrimFunc
 from ..intrinsics import Intrinsic
 from ..reference.array_expr import ArrayEvaluator
@@ -71,14 +71,20 @@ class TensorIntrinsic(Intrinsic):
         """What to do where it is lacking."""
         return "a Target names features of the machine; without them, vectorize the loop."
 
+    @property
+    def pairs_rows(self) -> bool:
+        """Whether it computes two columns of two rows, so that rows meet in pairs."""
+        return self.carried == INT64
+
     def is_on(self, target: Target) -> bool:
         """Whether a target has it."""
         return any(covers((target.instructions,), name) for name in self.targets)
 
     def lanes_on(self, target: Target) -> tuple[int, ...]:
-        """How many lanes it may have in the registers of a target that has it."""
-        assert self.carried is not None
-        return tuple(count for count in self.lanes if count <= target.lanes(self.carried))
+        """How many lanes it may have in the registers of a target that has it, for which a lane of
+        the sum has 32 bits.
+        """
+        return tuple(count for count in self.lanes if count <= target.lanes(INT32))
 
     def features_on(self, target: Target) -> tuple[str, ...]:
         """Those of a target's features that it takes."""
@@ -166,6 +172,7 @@ def _declare_dot(
     liberty: str = "",
     lanes: tuple[int, ...] = (16, 8, 4),
     slots: float = 1.0,
+    carried: DType = INT32,
 ) -> TensorIntrinsic:
     """An instruction that adds `points` products to each of its 32-bit lanes; without
     `meaning`, as it is defined.
@@ -174,7 +181,7 @@ def _declare_dot(
         name,
         3,
         meaning or partial(_as_defined, name),
-        carried=INT32,
+        carried=carried,
         define=partial(_dot, name, operands, total, points),
         lanes=lanes,
         points=points,
@@ -211,9 +218,26 @@ USDOT = _declare_dot("usdot", ("uint8", "int8"), "int32", 4, ("neon+i8mm",), lan
 SDOT = _declare_dot("sdot", ("int8", "int8"), "int32", 4, ("neon+dotprod",), lanes=(4,))
 UDOT = _declare_dot("udot", ("uint8", "uint8"), "int32", 4, ("neon+dotprod",), lanes=(4,))
 
+
+# eight products of bytes, added to an int32: two rows of two columns of a product of matrices at
+# once (SMMLA, USMMLA and UMMLA, vector). In a nest it is what a row has of four columns; rows meet
+# in codegen/lower/vector/row_pairs.py
+def _declare_rows(name: str, first: str, second: str) -> TensorIntrinsic:
+    on = ("neon+i8mm",)
+    return _declare_dot(name, (first, second), "int32", 8, on, lanes=(4,), carried=INT64)
+
+
+SMMLA = _declare_rows("smmla", "int8", "int8")
+USMMLA = _declare_rows("usmmla", "uint8", "int8")
+UMMLA = _declare_rows("ummla", "uint8", "uint8")
+
+# those that take more products at once first
 TENSOR_INTRINSICS = {
     intrinsic.name: intrinsic
-    for intrinsic in (VPDPBUSD, VPDPWSSD, VPMADDWD, VDPBF16PS, USDOT, SDOT, UDOT)
+    for intrinsic in (
+        *(VPDPBUSD, VPDPWSSD, VPMADDWD, VDPBF16PS),
+        *(SMMLA, USMMLA, UMMLA, USDOT, SDOT, UDOT),
+    )
 }
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ....tir.analysis.linear import Ranges
+from ....tir.analysis.simplify import simplify
 from ....tir.conditions import all_of, conjuncts
 from ....tir.errors import InternalError, TargetError
-from ....tir.expr import Call, Expr, Var, floordiv, floormod, index
+from ....tir.expr import LT, TRUE, Call, Expr, Var, floordiv, floormod, index
 from ....tir.func import PrimFunc
 from ....tir.instructions.instructions import INSTRUCTIONS
 from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
@@ -36,7 +37,8 @@ class Tensorize:
     (tir/instructions/word_bits.py). A product of a warp becomes a WarpSum (warp_sums.py).
 
     A condition on the lanes becomes a mask of what is stored. One on the points takes zeros for
-    those that are off, so that nothing is added; memory that is off is not read.
+    those that are off, so that nothing is added; memory that is off is not read, but for words that
+    a buffer has.
     Requires: stage NEST without blocks. Ensures: no loop is TENSORIZED.
     Raises: TargetError where the target lacks the intrinsic, or registers of so many lanes.
     """
@@ -155,11 +157,16 @@ def _operand(
 
 def _numbers(found: Match, bits: WordBits, conditions: Sequence[Expr], ranges: Ranges) -> Expr:
     """The numbers that words have, a word for each lane. Of points that are off they count nothing:
-    the other operand is 0 there.
+    the other operand is 0 there. Lanes that are off read words, too, where there are some.
     """
     lane = Var(found.lanes.var.name)
     own = [c for c in conditions if found.points.var not in free_vars(c)]
     here: dict[Var, Expr] = {found.lanes.var: lane}
     on = substitute(all_of(*own), here) if own else None
+    known = {**ranges, found.lanes.var: (0, found.lanes.extent - 1)}
+    word = bits.word
+    ends = zip(word.indices, word.buffer.shape, strict=True)
+    if all(simplify(LT(item, index(extent)), known) == TRUE for item, extent in ends):
+        on = None
     body = VectorBody(lane, found.lanes.extent, ranges)
     return body.vector(substitute(bits.together, here), on)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ....tir.stmt import THREAD_AXES
+from ....tir.stmt import THREAD_AXES, Block
 from ...library import deal_out
 from ...nest import fixed_tensors
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..knobs.knobs import choose
+from ..products.made_panels import made_of_less, steps_of_word
 from .elementwise import neighbours
 from .operands import Product, ProductOperand, inline_moves
 
@@ -32,13 +33,16 @@ def fetched(
     Shared memory has a row for each term, along which the threads of a row of columns read; or one
     for each row of the tile, of which few are read at once, where terms lie side by side.
     """
-    name = found.block.name
-    copy = sch.reindex(name, operand.load.buffer.name)
+    name, tensor = found.block.name, operand.load.buffer
+    maker = made_of_less(sch.func, tensor, sch.func.block(name))
+    copy = sch.reindex(name, tensor.name)
+    if maker is not None:
+        return {_unpacked(sch, copy, maker, slices, threads)}
     inline_moves(sch, copy)
     made, lanes = {copy}, 1
     along_terms = operand.lies_along(found.reduction_order)
     by_rows = along_terms and operand is found.rows
-    if along_terms and operand.load.buffer.name in {b.name for b in fixed_tensors(sch.func)}:
+    if along_terms and tensor.name in {b.name for b in fixed_tensors(sch.func)}:
         turned(sch, copy)
         deal_out(sch, copy)
         copy, along_terms = sch.cache_read(name, copy), False
@@ -58,6 +62,28 @@ def fetched(
     deal_among(sch, each, (threads, threads), lanes)
     sch.set_scope(copy, "shared")
     return made
+
+
+def _unpacked(sch: Schedule, copy: str, maker: Block, slices: LoopRef, threads: int) -> str:
+    """Compute what a slice needs of weights that are made of few bits where they are fetched: a
+    thread loads a word of a column and stores all steps of it, or as many as leave none idle.
+    """
+    together = steps_of_word(maker)
+    sch.compute_inline(maker.name)
+    turned(sch, copy)
+    *others, step, column = sch.compute_at(copy, slices)
+    together, size = math.gcd(together, sch.extent(step)), sch.extent(step) * sch.extent(column)
+    while together > 1 and size // together % threads**2:
+        together //= 2
+    steps, inside = sch.split(step, (None, together))
+    sch.reorder(*others, steps, column, inside)
+    one = sch.fuse(steps, column) if sch.extent(steps) > 1 else column
+    _, *bound = sch.split(one, (None, threads, threads))
+    for loop, axis in zip(reversed(bound), THREAD_AXES, strict=False):
+        sch.bind(loop, axis)
+    sch.unroll(inside)
+    sch.set_scope(copy, "shared")
+    return copy
 
 
 def fetch_ahead(sch: Schedule, name: str, slices: LoopRef, stages: Sequence[int]) -> None:

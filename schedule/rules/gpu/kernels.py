@@ -8,27 +8,51 @@ depends on constants alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ....tir.buffer import Buffer
 from ....tir.func import PrimFunc
 from ....tir.instructions.warp_products import WarpProduct
 from ....tir.stmt import Block
 from ....tir.visit import loads
-from ....tir.work.work import block_operations, block_work
+from ....tir.work.work import block_operations, block_work, points_of
 from ...cost.grid import KernelPass, kernel_pass
 from ...nest import is_reduction, targets_of
 from ...schedule import Schedule
+from ..products.made_panels import made_of_less
 from ..shape.row_groups import row_groups
 from ..shape.structure import inline_chains, pointwise_output
 
+ROWS_OF_TILE = 64  # of a product, for which weights of few bits are unpacked once
 
-def row_kernels(func: PrimFunc, unit: WarpProduct | None = None) -> list[KernelPass]:
+
+def row_kernels(
+    func: PrimFunc, unit: WarpProduct | None = None, *, unpacks: bool = False
+) -> list[KernelPass]:
     """The kernels of a function whose rows are computed at once. unit: the instruction that its
-    reductions become.
+    reductions become. unpacks: whether weights that are made of few bits are made where they are
+    multiplied.
     """
     sch = Schedule(func)
     inline_chains(sch, repeated=False)
-    return [_kernel(blocks, unit) for blocks in _blocks_of_kernels(sch.func)]
+    listed = _blocks_of_kernels(sch.func)
+    if not unpacks:
+        return [_kernel(blocks, unit) for blocks in listed]
+    return [_unpacking(sch.func, blocks, _kernel(blocks, unit)) for blocks in listed]
+
+
+def _unpacking(func: PrimFunc, blocks: Sequence[Block], found: KernelPass) -> KernelPass:
+    """A kernel that reads what weights are made of, and makes them for each tile of rows."""
+    read = {load.buffer: block for block in blocks for load in loads(block.body)}
+    for buffer, user in read.items():
+        maker = made_of_less(func, buffer, user)
+        if maker is None:
+            continue
+        tiles = -(-points_of(user) // (buffer.size * ROWS_OF_TILE))
+        less = buffer.bytes - sum(count for _, count in block_work(maker).read)
+        made = tiles * block_operations(maker)
+        found = replace(found, operations=found.operations + made, moved=found.moved - less)
+    return found
 
 
 def _blocks_of_kernels(func: PrimFunc) -> Iterator[tuple[Block, ...]]:

@@ -18,7 +18,7 @@ from ....tir.stmt import Block, IterKind, IterVar
 from ....tir.visit import free_vars, loads, walk
 from ...nest import is_reduction, writers
 from ...schedule import Schedule
-from ..shape.structure import is_plain_store, is_pointwise, product_of, widened_product
+from ..shape.structure import converted_product, is_plain_store, is_pointwise
 from .elementwise import VECTOR_BYTES
 from .epilogue import moved_for, moves, with_reader
 
@@ -138,7 +138,7 @@ def product(block: Block) -> Product | None:
     """The block as a product; None where it is something else: where a place of an operand is data,
     no operand knows an axis of several values, or one of them knows none alone, or no term.
     """
-    operands = _operands(block)
+    operands = converted_product(block)
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     if operands is None or not is_plain_store(block, spatial):
         return None
@@ -159,11 +159,6 @@ def product(block: Block) -> Product | None:
     if any(known.isdisjoint(it.var for it in terms) for known in (first, second)):
         return None
     return Product(block, batch, rows, columns, terms)
-
-
-def _operands(block: Block) -> tuple[Load, Load] | None:
-    """The two loads of a sum of products, which may be widened first."""
-    return product_of(block) or widened_product(block)
 
 
 def narrow_operands(sch: Schedule) -> None:
@@ -232,7 +227,7 @@ def grouped_axis(block: Block) -> tuple[int, int] | None:
     """The number of an axis of a product of which one operand knows nothing but the quotient by the
     size of groups, and the size: a grouped convolution's channels of the result.
     """
-    for load in _operands(block) or ():
+    for load in converted_product(block) or ():
         for number, it in enumerate(block.iters):
             size = _group(load.indices, it.var)
             if it.kind is IterKind.SPATIAL and size is not None and it.extent % size == 0:

@@ -89,7 +89,7 @@ class GridProductsRule(Rule):
 
     def passes(self, func: PrimFunc, target: Target) -> Sequence[KernelPass]:
         """The kernels of its rows."""
-        return row_kernels(func)
+        return row_kernels(func, unpacks=True)
 
 
 def _tile(found: Product) -> tuple[int, int, int, int]:

@@ -75,18 +75,36 @@ def schedule_shared_sums(sch: Schedule, name: str, plain: Collection[str]) -> se
     sch.bind(columns, "blockIdx.x")
     _of_warps(sch, copy, columns, len(rows), "shared")
     _of_warps(sch, parts, columns, len(rows), "register")
+    return {parts, copy, *finish_sums(sch, name, columns, inside, lane, plain)}
+
+
+def finish_sums(
+    sch: Schedule,
+    name: str,
+    columns: LoopRef,
+    rows: Sequence[LoopRef],
+    lane: LoopRef,
+    plain: Collection[str] | None = None,
+    across: int = WARP,
+) -> set[str]:
+    """Let a thread add up each element of a tile below the loop over columns, and compute what
+    alone reads it element by element, which must be one of the blocks `plain`, where these are
+    given. across: threads along threadIdx.x. Returns the names of those that are done.
+    """
+    block = sch.func.block(name)
     tensor = target_of(block)
     user = pointwise_output(sch.func, block)
-    own = user is not None and user.name in plain and tensor not in sch.func.outputs
+    own = user is not None and (plain is None or user.name in plain)
+    own = own and tensor not in sch.func.outputs
     if user is None or not own or not _reads_own_element(user, block):
-        _to_threads(sch, inside, lane)
+        lane = _to_threads(sch, rows, lane, across)
         sch.stage(name, tensor.name, lane, "register")
-        return {name, parts, copy}
+        return {name}
     *others, last = sch.reverse_compute_at(user.name, columns)
-    _to_threads(sch, inside, lane)
-    _to_threads(sch, others, last)
+    _to_threads(sch, rows, lane, across)
+    _to_threads(sch, others, last, across)
     sch.set_scope(tensor.name, "register")
-    return {name, parts, copy, user.name}
+    return {name, user.name}
 
 
 def _extents(block: Block, kind: IterKind) -> list[int]:
@@ -113,8 +131,14 @@ def _of_warps(sch: Schedule, name: str, columns: LoopRef, rows: int, scope: Scop
     sch.set_scope(name, scope)
 
 
-def _to_threads(sch: Schedule, rows: Sequence[LoopRef], lane: LoopRef) -> None:
-    """A thread for each element: its row along threadIdx.y, its column along threadIdx.x."""
+def _to_threads(sch: Schedule, rows: Sequence[LoopRef], lane: LoopRef, across: int) -> LoopRef:
+    """A thread for each element: its row along threadIdx.y, its column along threadIdx.x, and along
+    both where there are more columns than threads across. Returns the loop along threadIdx.x.
+    """
+    if sch.extent(lane) > across:
+        more, lane = sch.split(lane, (None, across))
+        rows = (*rows, more)
     if rows:
         sch.bind(sch.fuse(*rows) if len(rows) > 1 else rows[0], "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
+    return lane

@@ -33,6 +33,7 @@ from ...nest import fixed_tensors, is_reduction, target_of
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..knobs.knobs import choose
+from ..products.made_panels import made_of_less
 from ..rule import Rule
 from .elementwise import VECTOR_BYTES, schedule_points
 from .fetch import deal_among, fetch_ahead, turned
@@ -95,7 +96,7 @@ class GridWarpsRule(Rule):
         """The kernels of its rows, with the instruction that it uses."""
         sch = Schedule(func)
         narrow_operands(sch)
-        return row_kernels(func, _only_unit(self.units, sch.func))
+        return row_kernels(func, _only_unit(self.units, sch.func), unpacks=True)
 
 
 def _only_unit(units: Sequence[str], func: PrimFunc) -> WarpProduct | None:
@@ -177,12 +178,18 @@ class _Tiles:
 
     def _copied(self, operand: ProductOperand, size: int) -> _Copy:
         """A copy of an operand, with room for whole tiles. Of what is prepared once, another one
-        is: there neighbours of a row are terms, so that they are fetched in vectors.
+        is: there neighbours of a row are terms, so that they are fetched in vectors. What is made
+        of few bits is not prepared, but made where it is fetched.
         """
         sch, found, bytes_ = self.sch, self.found, self.unit.element.bytes
-        fixed = operand.load.buffer.name in {b.name for b in fixed_tensors(sch.func)}
-        copy = sch.reindex(self.name, operand.load.buffer.name)
-        inline_moves(sch, copy)
+        tensor = operand.load.buffer
+        maker = made_of_less(sch.func, tensor, sch.func.block(self.name))
+        fixed = maker is None and tensor.name in {b.name for b in fixed_tensors(sch.func)}
+        copy = sch.reindex(self.name, tensor.name)
+        if maker is None:
+            inline_moves(sch, copy)
+        else:
+            sch.compute_inline(maker.name)
         batch = [1] * (len(sch.func.block(copy).iters) - 2)
         by_rows = True
         if fixed or operand.lies_along(found.reduction_order):
@@ -192,7 +199,7 @@ class _Tiles:
             by_rows = bytes_ == 2
             turned(sch, copy)
             sch.pad(copy, (*batch, self.depth, size))
-            lanes = operand.lanes(operand.axes[-1])
+            lanes = operand.lanes(operand.axes[-1]) if maker is None else 1
         if not fixed:
             return _Copy(copy, lanes, by_rows, (copy,))
         deal_out(sch, copy)

@@ -31,7 +31,7 @@ from .groups import Panel, choose_panel, group_cycles, is_grouped
 from .halo import border_of, copy_border, copy_in_parts, is_copied_in_blocks
 from .made_panels import make_panels
 from .narrow import choose_narrow, schedule_narrow
-from .packing import pack_weights, panel_layout
+from .packing import pack_weights, pad_words, panel_layout
 from .product_nest import (
     TiledProduct,
     busiest,
@@ -122,7 +122,7 @@ def schedule_contraction(
     last = pointwise_output(sch.func, sch.func.block(whole))
     schedule_others(sch, (found.block, last, border, maker), target)
     points = 1 if unit is None else unit.points
-    panel = _choose(sch, found, target, points)
+    panel = _choose(sch, found, target, unit)
     order = [it.var for it in found.reduced] if in_order else reduction_order(found)
     most = PART_OF_ROWS if _walks_rows(sch, found, panel, target) else PART
     part = None if in_order or found.total.is_integer else choose_part(sch, found, points, most)
@@ -130,7 +130,10 @@ def schedule_contraction(
         copy_in_parts(sch, border, found, part, target)
     packed = None
     if maker is None:
-        packed = pack_weights(sch, found, panel.width, order, part, points)
+        together = 1 if found.in_word else points
+        packed = pack_weights(sch, found, panel.width, order, part, together)
+        if found.in_word and packed is None:
+            found = pad_words(sch, found, panel.width)
     else:
         sch.transform_layout(maker.name, panel_layout(found, panel.width, order, part))
     product = TiledProduct(found, panel, packed, tuple(order), part, unit, maker is not None)
@@ -161,22 +164,29 @@ def _walks_rows(sch: Schedule, found: Contraction, panel: Panel, target: CpuTarg
     return alone and streams(found, target) and found.weight.buffer not in fixed_tensors(sch.func)
 
 
-def _choose(sch: Schedule, found: Contraction, target: CpuTarget, points: int) -> Panel:
+def _choose(
+    sch: Schedule, found: Contraction, target: CpuTarget, unit: TensorIntrinsic | None
+) -> Panel:
     if is_grouped(found):
         return choose_panel(sch, found, target)
-    tile = _choose_tile(sch, found, target, points)
+    tile = _choose_tile(sch, found, target, unit)
     return Panel(tile, tile.vectors * target.lanes(found.total))
 
 
-def _choose_tile(sch: Schedule, found: Contraction, target: CpuTarget, points: int) -> Tile:
+def _choose_tile(
+    sch: Schedule, found: Contraction, target: CpuTarget, unit: TensorIntrinsic | None
+) -> Tile:
     """The cheapest tile that fits the registers; where a call decides how many rows there are, for
     as many as usual, and for half of them where what is left of a tile costs little: else a tile
     wins that fits the usual number alone.
     """
+    points = 1 if unit is None else unit.points
     work = (found.vector.extent, -(-found.steps // points), found.total, target, points)
     outer, inner = found.last_rows
     narrow = _narrow(found) if points == 1 else Narrow()
     tiles = candidates(outer, inner, *work, narrow)
+    if unit is not None and unit.pairs_rows:
+        tiles = [tile for tile in tiles if _has_pairs(tile, target)] or tiles
     outer, inner = found.usual_rows
     is_open = bool(found.rows) and found.rows[-1].dim is not None
     parts = tile_parts(sch.func.dims) if is_open else None
@@ -194,6 +204,15 @@ def _choose_tile(sch: Schedule, found: Contraction, target: CpuTarget, points: i
         most = target.l1_bytes // SET_SPAN + 1
         tiles.sort(key=lambda tile: tile.outer_rows * tile.rows > most)
     return choose_tile(sch, found.block.name, tiles)
+
+
+def _has_pairs(tile: Tile, target: CpuTarget) -> bool:
+    """Whether a tile is made of pairs of rows whose sums are in registers beside a pair of each
+    vector of weights and the rows, all of which a compiler loads at once.
+    """
+    rows = tile.outer_rows * tile.rows
+    registers = tile.accumulators + 2 * tile.vectors + rows // 2
+    return rows % 2 == 0 and registers < target.vector_registers
 
 
 def _narrow(found: Contraction) -> Narrow:

@@ -2,7 +2,8 @@
 bfloat16 in float32.
 
 The nest is that of other contractions. The innermost reduction axis is cut into the points that an
-instruction adds to a lane; the weights are packed so that these lie together, [N/w][K/p][w][p].
+instruction adds to a lane; the weights are packed so that these lie together, [N/w][K/p][w][p], or
+are words of them, which another block makes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ....tir.analysis.linear import linear
+from ....tir.dtype import dtype
 from ....tir.func import PrimFunc
 from ....tir.instructions.instructions import Instruction
 from ....tir.instructions.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
@@ -32,6 +34,8 @@ from .contraction import product_cycles, schedule_contraction
 from .groups import is_grouped
 from .packing import PACK_ROWS
 from .sum_blocks import reduction_order
+
+_OF_BYTES = (dtype("uint8"), dtype("int16"))  # operands that hold any byte of a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,12 @@ class DotsRule(Rule):
         """
         rows = math.prod(axis.extent for axis in found.rows)
         packs = rows >= PACK_ROWS or found.weight.buffer in fixed_tensors(func)
-        if not packs or is_grouped(found) or not found.reduced or not _is_walked(found):
+        if not (packs or found.in_word) or is_grouped(found):
             return None
-        return next((TENSOR_INTRINSICS[n] for n in self.units if _fits(n, found)), None)
+        if not found.reduced or not _is_walked(found):
+            return None
+        fitting = (TENSOR_INTRINSICS[n] for n in self.units if _fits(n, found))
+        return next((unit for unit in fitting if not unit.pairs_rows or _pays(unit, found)), None)
 
 
 def _anchors(func: PrimFunc) -> tuple[list[Block], list[Block]]:
@@ -106,8 +113,23 @@ def _fits(name: str, found: Contraction) -> bool:
     """Whether an instruction sums products of these types."""
     func = TENSOR_INTRINSICS[name].define(TENSOR_INTRINSICS[name].lanes[0])
     wanted = [buffer.type for buffer in func.inputs]
+    if func.outputs[0].type != found.total:
+        return False
+    if found.in_word:
+        takes = wanted[0] in _OF_BYTES and wanted[1] == found.data.dtype
+        return takes and TENSOR_INTRINSICS[name].points == found.in_word
     own = [found.data.dtype, found.weight.dtype]
-    return func.outputs[0].type == found.total and own in (wanted, wanted[::-1])
+    return own in (wanted, wanted[::-1])
+
+
+def _pays(unit: TensorIntrinsic, found: Contraction) -> bool:
+    """Whether an instruction for pairs of rows takes more products than one for a row: there are
+    two, their elements are its first operand, and each sum is made of whole groups of points.
+    """
+    rows = math.prod(axis.extent for axis in found.rows)
+    first = unit.define(unit.lanes[0]).inputs[0].type
+    (steps,) = (it.extent for it in found.reduced if it.var is reduction_order(found)[-1])
+    return rows > 1 and found.data.dtype == first and steps % unit.points == 0
 
 
 def _is_walked(found: Contraction) -> bool:

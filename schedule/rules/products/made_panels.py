@@ -4,6 +4,7 @@ when it is built.
 
 from __future__ import annotations
 
+from ....tir.buffer import Buffer
 from ....tir.expr import Const, FloorDiv, FloorMod
 from ....tir.func import PrimFunc
 from ....tir.stmt import Block
@@ -24,13 +25,19 @@ def maker_of(func: PrimFunc, found: Contraction) -> Block | None:
     """The block that computes the weights [..., column] of a product, element by element, of
     constants that are much smaller, for this product alone; None where there is none.
     """
-    weights = found.weight.buffer
-    if found.weight.indices[-1] is not found.vector.var:
+    if found.weight.indices[-1] is not found.vector.var or found.batch:
         return None
+    return made_of_less(func, found.weight.buffer, found.block)
+
+
+def made_of_less(func: PrimFunc, weights: Buffer, user: Block) -> Block | None:
+    """The block that computes a tensor, element by element, of constants that are much smaller, for
+    one block alone; None where there is none.
+    """
     made = writers(func, weights)
     if weights not in func.allocations or len(made) != 1 or not is_pointwise(made[0]):
         return None
-    if readers(func, weights) != (found.block,) or found.batch:
+    if readers(func, weights) != (user,):
         return None
     read = {load.buffer for load in loads(made[0].body)}
     size = sum(buffer.size * buffer.type.bytes for buffer in read)
@@ -57,7 +64,7 @@ def make_panels(sch: Schedule, maker: Block, panel: LoopRef, width: int, target:
     sch.set_scope(target_of(maker).name, "thread")
     lanes = min(width, target.lanes(target_of(maker).type))
     vectors, lane = sch.split(column, (None, lanes), tail="mask")
-    together = _steps_of_word(maker)
+    together = steps_of_word(maker)
     if together > 1 and sch.extent(steps) % together == 0:
         steps, inside = sch.split(steps, (None, together))
         sch.reorder(steps, vectors, inside, lane)
@@ -65,7 +72,7 @@ def make_panels(sch: Schedule, maker: Block, panel: LoopRef, width: int, target:
     sch.vectorize(lane)
 
 
-def _steps_of_word(maker: Block) -> int:
+def steps_of_word(maker: Block) -> int:
     """Steps that one index of what is read stands for: the least number that divides one."""
     steps = maker.iters[0].var
     found = [

@@ -10,7 +10,7 @@ from ....tir.expr import Var
 from ...nest import fixed_tensors
 from ...schedule import Schedule
 from ..knobs.knobs import choose_flag
-from ..shape.structure import Contraction
+from ..shape.structure import Contraction, contraction
 
 PACK_ROWS = 32  # rows from which on packing weights that change with every call pays
 
@@ -57,6 +57,19 @@ def _is_packed(
         return True
     short = bool(found.batch) or math.prod(axis.extent for axis in found.rows) < PACK_ROWS
     return choose_flag(sch, "packed weights", found.block.name, not short)
+
+
+def pad_words(sch: Schedule, found: Contraction, width: int) -> Contraction:
+    """Make room for whole panels of words that a block makes: operands of instructions have no
+    masks on every target.
+    """
+    words = found.weight.buffer
+    if words not in sch.func.allocations or words.dims or found.vector.extent % width == 0:
+        return found
+    sch.pad(words.name, (*(1 for _ in words.shape[1:]), width))
+    padded = contraction(sch.func.block(found.block.name), widened=True)
+    assert padded is not None
+    return padded
 
 
 def panel_layout(

@@ -67,7 +67,8 @@ class TiledProduct:
     @property
     def step_bytes(self) -> int:
         """Bytes of weights that a step of a panel reads."""
-        return self.panel.width * self.points * self.contraction.weight.buffer.type.bytes
+        elements = 1 if self.contraction.in_word else self.points
+        return self.panel.width * elements * self.contraction.weight.buffer.type.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +302,7 @@ def _panels_first(
     panels, data = sch.extent(panel), found.data.buffer.size * found.data.buffer.type.bytes
     if _data_bytes(found) <= target.l1_bytes and panels >= most_rows:
         return True
-    weights = weight_bytes(found)
+    weights = found.weight_bytes
     if data * panels >= 4 * weights or weights < rows_of(sch, found).bytes:
         return False
     if panels < 2 * target.threads:  # the last panel of a thread asks for what nobody reads
@@ -329,7 +330,7 @@ def _is_image_kept(found: Contraction, images: int, panels: int, target: CpuTarg
     if any(row.dim is not None for row in found.rows):
         return False
     data = found.data.buffer.size * found.data.buffer.type.bytes
-    weights = weight_bytes(found)
+    weights = found.weight_bytes
     stays = 2 * data // images <= target.l2_bytes < 2 * data
     return stays and data + weights * images < data * panels + weights
 
@@ -358,12 +359,7 @@ def busiest(pieces: int, size: int, target: CpuTarget) -> int:
 
 def streams(found: Contraction, target: CpuTarget) -> bool:
     """Whether all weights together do not stay in the level-2 cache."""
-    return weight_bytes(found) > 3 * target.l2_bytes // 4
-
-
-def weight_bytes(found: Contraction) -> int:
-    """Bytes of the weights of all columns."""
-    return found.steps * found.vector.extent * found.weight.buffer.type.bytes
+    return found.weight_bytes > 3 * target.l2_bytes // 4
 
 
 def has_row_blocks(found: Contraction, target: CpuTarget) -> bool:

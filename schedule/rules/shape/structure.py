@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from ....tir.analysis.linear import linear
 from ....tir.buffer import Load
 from ....tir.conditions import conjuncts, dims_below
-from ....tir.dtype import FLOAT32, DType
-from ....tir.expr import TRUE, Add, Cast, Const, Expr, FloorDiv, FloorMod, Mul, Var
+from ....tir.dtype import FLOAT32, INT32, DType
+from ....tir.expr import TRUE, Add, Cast, Const, Expr, FloorDiv, FloorMod, Mul, Var, const
 from ....tir.func import PrimFunc
+from ....tir.instructions.word_bits import WORD_BITS, word_bits
 from ....tir.stmt import Block, Extern, IterKind, IterVar, Store
 from ....tir.visit import free_vars, stores, walk
 from ...legality.inline_growth import outgrown
 from ...nest import is_reduction, readers, reads, target_of, targets_of
 from ...schedule import Schedule
+
+_BYTE = 255  # the largest number of 8 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class Contraction:
     which there are other weights; rows: the output axes between, of the data alone.
     group: outputs per group where the data's channel depends on v // group; the whole axis
     otherwise. Data and weights may be of types that are widened to `total`, that of the sum.
+    in_word: bytes that an element of the weights has, those of the points of the last reduced
+    axis; 0 where it is one number.
     """
 
     block: Block
@@ -38,6 +43,7 @@ class Contraction:
     rows: tuple[IterVar, ...]
     reduced: tuple[IterVar, ...]
     group: int
+    in_word: int = 0
 
     @property
     def steps(self) -> int:
@@ -61,6 +67,12 @@ class Contraction:
     def total(self) -> DType:
         """The type of the sum."""
         return target_of(self.block).type
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights of all columns."""
+        elements = self.steps // max(1, self.in_word) * self.vector.extent
+        return elements * self.weight.buffer.type.bytes
 
     @property
     def is_widened(self) -> bool:
@@ -155,6 +167,20 @@ def widened_product(block: Block) -> tuple[Load, Load] | None:
     return (found[0], found[1]) if len(found) == 2 else None
 
 
+def _product_by_words(block: Block) -> tuple[Load, Load] | None:
+    """Data that is widened, and words of which each point of the last reduced axis has a byte."""
+    factors = (factors_of(block) if block.counts == TRUE else None) or ()
+    points = next((it for it in reversed(block.iters) if it.kind is IterKind.REDUCE), None)
+    if points is None or points.extent < 2 or WORD_BITS % points.extent:
+        return None
+    for data, number in (factors, factors[::-1]) if factors else ():
+        bits = word_bits(number, points.var, WORD_BITS // points.extent)
+        whole = bits is not None and bits.shift == const(0, INT32) and bits.mask <= _BYTE
+        if bits and whole and isinstance(data, Cast) and isinstance(data.value, Load):
+            return data.value, bits.word
+    return None
+
+
 def converted_product(block: Block) -> tuple[Load, Load] | None:
     """The two operands of a block that accumulates products of loads, converted or not."""
     factors = factors_of(block)
@@ -180,11 +206,16 @@ def _product_of_floats(block: Block) -> tuple[Load, Load] | None:
 def contraction(block: Block, *, widened: bool = False) -> Contraction | None:
     """The block as a Contraction; None when it is something else.
 
-    widened: of operands that are converted to the type of the sum, and of no others; else of such
-    as are of its type, or floats of 16 bits, which a sum of float32 converts where it reads them.
+    widened: of operands that are converted to the type of the sum, or are numbers in words, and of
+    no others; else of such as are of its type, or floats of 16 bits, which a sum of float32
+    converts where it reads them.
     """
     product = widened_product if widened else _product_of_floats
     operands = product(block) if is_reduction(block) else None
+    in_word = 0
+    if operands is None and widened and is_reduction(block):
+        operands = _product_by_words(block)
+        in_word = 0 if operands is None else block.iters[-1].extent
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     if operands is None or not spatial or not is_plain_store(block, spatial):
         return None
@@ -192,16 +223,16 @@ def contraction(block: Block, *, widened: bool = False) -> Contraction | None:
     for data, weight in (operands, operands[::-1]):
         group = _group(data, vector)
         used = {_axis(i) for i in weight.indices}
-        count = sum(it.var in used for it in spatial[:-1])
+        count = max((n for n, it in enumerate(spatial[:-1], 1) if it.var in used), default=0)
         batch, rows = tuple(spatial[:count]), tuple(spatial[count:-1])
-        apart = all(it.var in used for it in batch)
+        apart = all(it.var in used or it.extent == 1 for it in batch)
         firsts = {it.var for it in batch}
         plain = all(
             isinstance(i, Var) or not free_vars(i) or _axis(i) in firsts for i in weight.indices
         )
         if plain and group is not None and vector.var in used and apart:
             reduced = tuple(it for it in block.iters if it.kind is IterKind.REDUCE)
-            return Contraction(block, data, weight, vector, batch, rows, reduced, group)
+            return Contraction(block, data, weight, vector, batch, rows, reduced, group, in_word)
     return None
 
 

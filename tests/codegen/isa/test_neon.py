@@ -35,6 +35,12 @@ def f(x: int8[4], y: output(int8[4])):
     y[ramp(0, 1, 4)] = select(ramp(0, 1, 4) < broadcast(2, 4), x[ramp(0, 1, 4)], \
 broadcast(int8(-128), 4))
 """
+PAIRED = (  # products of two rows or more, of whole groups of eight points
+    *("whole vectors on NEON", "an odd row on NEON", "two rows on NEON", "a long sum on NEON"),
+    *("weights of each call on NEON", "a 1x1 convolution on NEON"),
+    *("a 3x3 convolution of whole groups on NEON", "a 3x3 convolution of stride 2 on NEON"),
+    *("pairs of rows of signed bytes", "pairs of rows of unsigned bytes"),
+)
 BYTE_PAIRS = [
     pair
     for kind in ("int8", "uint8")
@@ -109,7 +115,9 @@ def test_products_of_bytes_give_the_interpreters_bits(name: str, tmp_path: Path)
     assert found.failure is None, str(found.failure)
     (lowered,) = found.lowered
     text = emit_function(lowered.parts.run, target, "product")
-    assert ("vusdotq_s32(" if target.features == ("i8mm",) else "vdotq_") in text
+    in_pairs = name in PAIRED
+    assert ("mmlaq_" in text) == in_pairs
+    assert in_pairs or ("vusdotq_s32(" if target.features == ("i8mm",) else "vdotq_") in text
     need_emulator()
     check([lowered], tmp_path)
 
@@ -120,6 +128,9 @@ def test_products_of_bytes_give_the_interpreters_bits(name: str, tmp_path: Path)
         *(("usdot", data, weights) for data in (0, 255) for weights in (-128, 127)),
         *(("sdot", data, weights) for data in (-128, 127) for weights in (-128, 127)),
         ("udot", 255, 255),
+        *(("usmmla", data, weights) for data in (0, 255) for weights in (-128, 127)),
+        *(("smmla", data, weights) for data in (-128, 127) for weights in (-128, 127)),
+        ("ummla", 255, 255),
     ],
 )
 def test_products_of_bytes_at_the_ends_of_their_range_are_exact(

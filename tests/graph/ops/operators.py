@@ -39,6 +39,7 @@ from tilewright.graph.ops.ranges import RangeLength, RangeValues
 from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
 from tilewright.graph.ops.recurrent import LstmCell
 from tilewright.graph.ops.reduction import (
+    IntegerSum,
     ReduceMax,
     ReduceMean,
     ReduceMin,
@@ -239,6 +240,9 @@ def _others() -> tuple[Sample, ...]:
         (RoundBlocks(8), (numbers(2, 19),)),
         *((RoundedBlockMatMul(bits, 16), given) for bits, given in ROUNDED),
         (IntegerMatMul(), (numbers(2, 3, dtype="uint8"), numbers(3, 4, dtype="int8"))),
+        (IntegerMatMul((3, -5)), (numbers(2, 3, dtype="uint8"), numbers(3, 4, dtype="int8"))),
+        (IntegerMatMul((0, 0), True), (numbers(2, 3, dtype="int8"), numbers(3, 4, dtype="uint8"))),
+        (IntegerSum((1,)), (numbers(2, 3, dtype="int8"),)),
         (HalfMatMul(), (numbers(2, 3), numbers(3, 4).astype("float16"))),
         (HalfConv(), (image, numbers(3, 4, 3, 3).astype("float16"))),
         (LstmCell(Sigmoid(), Tanh(), Tanh()), tuple(numbers(6, 5) / 9 for _ in range(5))),

@@ -16,6 +16,9 @@ from tilewright.graph.ops.block_matmul import (
     unpacked_words,
 )
 from tilewright.graph.types import Array, TensorType
+from tilewright.tir.interpreter.interpreter import interpret
+
+from ...driver.kernels import block_matmul
 
 
 def test_the_first_steps_lie_in_the_lowest_bits() -> None:
@@ -56,6 +59,43 @@ def test_the_reference_is_a_product_of_the_weights_in_float64(
     narrow = dequantised(bits, 32, words, scales, *given)
     assert narrow.dtype == np.float32
     assert (narrow == block_weights(32, levels, scales, zero)).all()
+
+
+@pytest.mark.parametrize(
+    ("bits", "group", "pieces"),
+    [
+        *((4, 32, 1), (8, 256, 1), (8, 1024, 8), (4, 768, 6), (8, 260, 5), (8, 4 * 67, 1)),
+        *((2, 4096, 32), (4, 8 * 41, 1)),  # of 41 words one would be a piece: too short
+    ],
+)
+def test_a_long_block_is_summed_in_pieces_of_whole_words(
+    bits: int, group: int, pieces: int
+) -> None:
+    op = BlockMatMul(bits, group)
+    func = block_matmul(op, 2, 2 * group - 3, 5, "uint8")
+    (sums,) = (block for block in func.blocks if block.name == "blocks_sums")
+    assert [it.extent for it in sums.iters] == [
+        *(2, 2 * pieces, 5),
+        *(group // op.in_word // pieces, op.in_word),
+    ]
+
+
+@pytest.mark.parametrize("zeros", ["", "uint8", "float32"])
+def test_pieces_have_the_scale_and_the_zero_of_their_block(zeros: str) -> None:
+    op, rng = BlockMatMul(8, 512), np.random.default_rng(0)
+    func = block_matmul(op, 2, 1000, 3, zeros)
+    given: dict[str, Array] = {
+        "X": rng.integers(-4, 5, (2, 1000)).astype(np.float32),
+        "W": rng.integers(-(1 << 31), 1 << 31, (256, 3)).astype(np.int32),
+        "S": rng.integers(1, 5, (2, 3)).astype(np.float32),
+        "bias": np.zeros(3, np.float32),
+    }
+    if zeros:
+        given["Z"] = rng.integers(0, 200, (2, 3)).astype(zeros)
+    (found,) = interpret(func, *(given[p.name] for p in func.parameters if p.role != "output"))
+    tables = (given["S"], *((given["Z"],) if zeros else ()))
+    (wanted,) = op.reference(given["X"], given["W"], *tables)
+    np.testing.assert_array_equal(found, wanted)  # of whole numbers every sum is exact
 
 
 FLOATS, WORDS = TensorType("float32", (3, 50)), TensorType("int32", (8, 5))

@@ -117,3 +117,12 @@ def test_numbers_that_are_not_narrow_are_refused() -> None:
         "ModelError: IntegerMatMul: expected int8, uint8 or int16, got int8[2, 3], int32[3, 4]. "
         "[matmul-bytes]"
     )
+
+
+def test_words_are_of_bytes_without_a_sign_and_of_a_known_number_of_steps() -> None:
+    with pytest.raises(ModelError) as caught:
+        IntegerMatMul((1, 0), True).infer((TensorType("int8", (2, 3)), TensorType("int8", (3, 4))))
+    assert str(caught.value) == (
+        "ModelError: IntegerMatMul: expected words of uint8 without zeros, of a known number of "
+        "steps, got zeros (1, 0) and int8[2, 3], int8[3, 4]. [matmul-words]"
+    )

@@ -9,7 +9,7 @@ from tilewright.graph.errors import ModelError, UnsupportedOperator
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.reduction import ReduceMax, ReduceMean, ReduceMin, ReduceSum
+from tilewright.graph.ops.reduction import IntegerSum, ReduceMax, ReduceMean, ReduceMin, ReduceSum
 from tilewright.graph.passes.layout import ChannelsLast
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType
@@ -156,6 +156,11 @@ def test_what_does_not_fit_is_refused() -> None:
     assert str(caught.value) == (
         "ModelError: ReduceMean: expected float16, bfloat16, float32 or float64, got int64. "
         "[op-float]"
+    )
+    with pytest.raises(ModelError) as caught:
+        IntegerSum((0,)).infer((TensorType("int32", (2,)),))
+    assert str(caught.value) == (
+        "ModelError: IntegerSum: expected int8, uint8 or int16, got int32[2]. [integer-sum-type]"
     )
     model, _ = model_of([Case("ReduceSum", (X, np.array([1])))], 13)
     with pytest.raises(UnsupportedOperator) as unknown:

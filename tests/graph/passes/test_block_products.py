@@ -17,8 +17,10 @@ from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.ops.movement import Reshape, Transpose
 from tilewright.graph.ops.repetition import Expand
 from tilewright.graph.passes.block_products import BlockProducts
-from tilewright.graph.passes.pipeline import GraphPass
+from tilewright.graph.passes.grid_block_products import GridBlockProducts
+from tilewright.graph.passes.pipeline import GraphPass, left_out, run_by
 from tilewright.graph.types import Array, Floats, TensorType, owned
+from tilewright.tir.target.target import Target
 
 from .quantised import Quantised
 
@@ -196,6 +198,38 @@ def test_products_of_16_bits_have_scales_of_16_bits(apply: Apply, kind: str) -> 
     assert the_product(made)[1][1].dtype == kind
     rounded = graph(SCALES)
     assert BlockProducts()(rounded) is rounded
+
+
+def test_levels_stay_packed_where_a_rule_unpacks_them() -> None:
+    both: tuple[GraphPass, ...] = (BlockProducts(), GridBlockProducts())
+    for name in ("c:avx512", "c:avx2", "c:neon"):
+        assert run_by(both, Target.parse(name)) == both[:1]
+    for name in ("cuda:sm_80", "cuda:sm_90a"):
+        assert run_by(both, Target.parse(name)) == both[1:]
+    reports = left_out(both, Target.parse("c:scalar"))
+    assert [report.problem for report in reports] == [
+        f"it pays on {where}, and the target is 'c:scalar'"
+        for where in ("avx512 and avx2 and neon", "cuda")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "packed"),
+    [
+        *(("float32", 1, True), ("float32", 500, True), ("float16", 8, True)),
+        *(("float16", 9, False), ("bfloat16", 8, True), ("bfloat16", 9, False)),
+    ],
+)
+def test_many_rows_of_16_bits_are_for_tensor_cores(
+    apply: Apply, kind: str, rows: int, packed: bool
+) -> None:
+    net = Net(kind)
+    net.x = net.input("rows", TensorType(kind, (2, rows, K)))
+    scales = np.full((3, N), 0.25, np.float32)
+    w = net.blocked(LEVELS, scales)
+    graph = net.product(w if kind == "float32" else net.add(Cast(kind), w))
+    made = apply(GridBlockProducts(), graph)
+    assert any(isinstance(node.op, BlockMatMul) for node in made.nodes) == packed
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def test_a_chain_has_no_float_but_in_its_epilogue(apply: Apply, lines: Lines) ->
     assert lines(after)[4:] == [
         "div_1.integermatmul = IntegerMatMul(cast_1, w)",
         "div_1.add = Add(div_1.integermatmul, div_1.sub)",
-        "div_1.cast_1 = Cast[to='float32'](div_1.add)",
-        "div_1.mul_1 = Mul(div_1.cast_1, splat(0.0006))",
+        "div_1.cast = Cast[to='float32'](div_1.add)",
+        "div_1.mul_1 = Mul(div_1.cast, splat(0.0006))",
         "div_1 = Relu(div_1.mul_1)",
         "round_1 = Round(div_1)",
         "add_2 = Add(round_1, splat(3))",

@@ -23,8 +23,9 @@ from .models import masked, network
 LAYOUT_AND_HEADS = {
     *("ChannelsLast", "HeadMerging", "AttentionRecognition", "SharedHeads", "ProductTurning"),
     "RowProductRecognition",  # what it makes is no MatMul any more
-    *("ReshapeMotion", "IntegerProducts", "LevelMotion", "WidenedProducts", "SignedProducts"),
-    *("BlockProducts", "LevelQuotients", "LevelClamps", "TransposedPhases", "MaxPoolSplitting"),
+    *("ReshapeMotion", "IntegerProducts", "Int16Products", "WordProducts", "LevelMotion"),
+    *("WidenedProducts", "SignedProducts", "BlockProducts", "GridBlockProducts", "LevelRows"),
+    *("LevelQuotients", "LevelClamps", "TransposedPhases", "MaxPoolSplitting"),
 }
 
 

@@ -40,6 +40,9 @@ TYPES = {
     "usdot": ("uint8", "int8", "int32"),
     "sdot": ("int8", "int8", "int32"),
     "udot": ("uint8", "uint8", "int32"),
+    "smmla": ("int8", "int8", "int32"),
+    "usmmla": ("uint8", "int8", "int32"),
+    "ummla": ("uint8", "uint8", "int32"),
 }
 START = {name: "0.0" if of[-1] == "float32" else "int32(7)" for name, of in TYPES.items()}
 NEST = """
@@ -148,8 +151,8 @@ def dot(A: int8[24], W: int32[3, 16], C: output(int32[16])):
 @pytest.mark.parametrize(
     ("guard", "operand"),
     [
-        ("", "W[k, ramp(0, 1, 16)]"),
-        ("if l < 11: ", "masked(W[k, ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(11, 16)) >>"),
+        ("", " W[k, ramp(0, 1, 16)] >>"),
+        ("if l < 11: ", " W[k, ramp(0, 1, 16)] >>"),  # of lanes that are off, too: they are there
     ],
 )
 def test_numbers_of_few_bits_are_taken_out_of_words(guard: str, operand: str) -> None:
@@ -164,6 +167,12 @@ def test_numbers_of_few_bits_are_taken_out_of_words(guard: str, operand: str) ->
     (found,) = interpret(lower(func, VNNI), data, words, checked=True)
     np.testing.assert_array_equal(found, expected)
     assert operand in text
+
+
+def test_words_that_are_not_there_are_not_read() -> None:
+    short = WORDS.format(guard="if l < 11: ").replace("int32[3, 16]", "int32[3, 11]")
+    text = print_stmt(Tensorize(VNNI)(parse(short)).body)
+    assert "masked(W[k, ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(11, 16)) >>" in text
 
 
 @pytest.mark.sampled(2)
@@ -210,6 +219,9 @@ def test_compiled_code_takes_subnormal_numbers_as_zero_like_lowered_code(
         ("usdot", "neon+i8mm", "dot_bytes_neon"),
         ("sdot", "neon+dotprod", "dot_signed_bytes_neon"),
         ("udot", "neon+dotprod", "dot_unsigned_bytes_neon"),
+        ("smmla", "neon+i8mm", "rows_signed_bytes_neon"),
+        ("usmmla", "neon+i8mm", "rows_bytes_neon"),
+        ("ummla", "neon+i8mm", "rows_unsigned_bytes_neon"),
     ],
 )
 def test_the_c_text_is_one_instruction_between_a_broadcast_and_a_load(

@@ -41,6 +41,7 @@ EDGES = {  # bits, group, rows, steps, columns, zeros
     "bytes with zeros that are no integers": (8, 16, 4, 50, 40, "float32"),
     "two bits": (2, 16, 1, 48, 64, ""),
     "two bits with zeros": (2, 64, 3, 128, 35, "float32"),
+    "a long block": (8, 512, 1, 509, 40, "uint8"),
 }
 
 

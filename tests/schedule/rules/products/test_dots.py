@@ -9,6 +9,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.lower.lower import lower_to_nest
+from tilewright.graph.ops.matmul import IntegerMatMul
 from tilewright.runtime.machine.host import host
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.estimate import estimate
@@ -79,6 +80,14 @@ def convolution(size: int, channels: int, count: int, taps: int, step: int = 1) 
     return te.func(x, w, te.compute(shape, element, name="Y"), name="convolution")
 
 
+def words(m: int, n: int, k: int, kind: str = "int8", heads: int = 1) -> PrimFunc:
+    """C[h, i, j] = the sum of A[h, i, k] * B[h, k, j], where words of B are made first."""
+    a = te.placeholder((heads, m, k), kind, name="A")
+    b = te.placeholder((heads, k, n), "uint8", name="B")
+    (c,) = IntegerMatMul(in_words=True).express(a, b, name="C")
+    return te.func(a, b, c, name="words")
+
+
 EDGES = {
     "whole vectors and steps": (product(9, 64, 16), VNNI),
     "a column too many": (product(5, 33, 8), VNNI),
@@ -104,10 +113,28 @@ EDGES = {
     "half a pair of integers on AVX-VNNI": (product(7, 18, 11, WORDS), AVX_VNNI),
     "whole vectors on NEON": (product(9, 64, 16), USDOT),
     "a column and a point too many on NEON": (product(5, 17, 13), USDOT),
+    "an odd row on NEON": (product(5, 17, 24), USDOT),
+    "two rows on NEON": (product(2, 8, 8), USDOT),
+    "one row on NEON": (product(1, 8, 16), USDOT),
+    "unsigned weights on NEON": (product(4, 8, 16, ("int8", "uint8", "int32")), USDOT),
+    "a long sum on NEON": (product(7, 20, 1080), USDOT),
+    "weights of each call on NEON": (product(33, 20, 16, constant=False), USDOT),
+    "a 1x1 convolution on NEON": (convolution(5, 8, 20, 1), USDOT),
+    "a 3x3 convolution of whole groups on NEON": (convolution(6, 8, 20, 3), USDOT),
+    "a 3x3 convolution of stride 2 on NEON": (convolution(7, 8, 16, 3, 2), USDOT),
+    "pairs of rows of signed bytes": (product(5, 18, 16, SIGNED), USDOT),
+    "pairs of rows of unsigned bytes": (product(6, 18, 16, UNSIGNED), USDOT),
     "nothing but one on NEON": (product(1, 1, 1), USDOT),
     "a 3x3 convolution on NEON": (convolution(6, 7, 20, 3), USDOT),
     "signed bytes on NEON": (product(5, 18, 13, SIGNED), DOTPROD),
     "unsigned bytes on NEON": (product(5, 18, 13, UNSIGNED), DOTPROD),
+    "words of each call": (words(5, 33, 12, heads=3), VNNI),
+    "words that are no whole ones": (words(2, 17, 14), VNNI),
+    "words of each call on AVX2": (words(5, 19, 12, "int16", heads=2), AVX2),
+    "half a word on AVX2": (words(3, 8, 7, "int16"), AVX2),
+    "words of each call on AVX-VNNI": (words(5, 19, 13), AVX_VNNI),
+    "words of each call on NEON": (words(5, 9, 13), USDOT),
+    "words and data without signs on NEON": (words(5, 9, 13, "uint8", heads=2), DOTPROD),
     "pairs": (product(5, 33, 10, HALVES), BF16),
     "half a pair": (product(5, 18, 11, HALVES), BF16),
     "a sum of pairs in parts": (product(2, 17, 1100, HALVES), BF16),
@@ -219,6 +246,12 @@ def test_every_tile_that_a_tuner_may_take_is_right(seed: int) -> None:
         (product(8, 32, 16, SIGNED), USDOT, (), "reduction"),
         (product(8, 32, 16, ("uint8", "int8", "int64")), VNNI, (), "reduction"),
         (product(8, 32, 16, constant=False), VNNI, (), "reduction"),
+        (words(8, 32, 16), VNNI, (), "dots"),
+        (words(8, 32, 16), USDOT, (), "dots"),
+        (words(8, 32, 16), DOTPROD, (), "reduction"),
+        (words(8, 32, 16, "uint8"), DOTPROD, (), "dots"),
+        (words(8, 32, 16), AVX2, (), "reduction"),
+        (words(8, 32, 16, "int16"), AVX2, (), "dots"),
         (product(8, 32, 16, turned=True), VNNI, (), "reduction"),
     ],
 )
