@@ -58,6 +58,7 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
         "tests/schedule/primitives/loops/test_loops.py",
         "tests/schedule/primitives/storage/test_rolling.py",
     ),
+    "codegen/lower/loops/in_vectors.py": ("expand_scatters", "expand_suppressions"),
     "schedule/legality/loops.py": (
         "recurrence",
         "tests/schedule/primitives/blocks/test_compute_at.py",

@@ -61,6 +61,11 @@ class ScatterFunction:
         return f"scatters{how} along axis {self.axis}"
 
     @property
+    def part(self) -> str:
+        """What it takes one after the other."""
+        return "update"
+
+    @property
     def digest(self) -> str:
         """What tells it from others, as that of a C function does."""
         return hashlib.sha256(self.symbol.encode("utf-8")).hexdigest()[:16]

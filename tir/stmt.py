@@ -18,9 +18,9 @@
   element is initialised all the same. It speaks of iteration variables and belongs to what the
   block means; `predicate` belongs to where a schedule runs it.
 - An Alloc lives as long as its body. Inside a parallel loop each iteration has its own.
-- An Extern calls a C function of the user's, or scatters (tir/scatter.py). It is the body of a
-  block without iteration variables, at the root of a function, or stands there alone in lowered
-  code.
+- An Extern calls a C function of the user's, or is a step that the language knows (tir/steps.py).
+  It is the body of a block without iteration variables, at the root of a function, or stands there
+  alone in lowered code.
 - Barrier: every thread arrives before one leaves. It stands between statements at the root of a
   function, or, for the threads of one block, between statements that all of them run: outside of
   loops of threads. Without one, what different threads do has no order.
@@ -44,7 +44,7 @@ from .expr import TRUE, Const, Expr, Var
 from .extern import ExternFunction
 from .index_check import IndexCheck
 from .node import Node
-from .scatter import ScatterFunction
+from .steps import StepFunction
 
 
 class ForKind(Enum):
@@ -205,15 +205,15 @@ class IterVar(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extern(Stmt):
-    """Write every element of each of `outputs` with what a C function, or a scatter, makes of
-    `inputs`.
+    """Write every element of each of `outputs` with what a C function, or a step that the language
+    knows, makes of `inputs`.
 
     Its children are what a walk wants to know: a load of each element that it reads, a store of
     each that it writes, at variables that run through the tensor. No rewriter meets those: the
     fields are the buffers.
     """
 
-    function: ExternFunction | ScatterFunction
+    function: ExternFunction | StepFunction
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
 

@@ -15,6 +15,7 @@ from .arithmetic.storage_casts import StorageCasts
 from .loops.drop_unread import DropUnread
 from .loops.erase_blocks import EraseBlocks
 from .loops.expand_scatters import ExpandScatters
+from .loops.expand_suppressions import ExpandSuppressions
 from .loops.fit_dims import FitDims
 from .loops.guard_dims import GuardDims
 from .loops.hoist_choices import HoistChoices
@@ -67,6 +68,7 @@ def cpu(target: Target) -> Pipeline:
     passes = (
         EraseBlocks(),  # first: all others see loops, conditions and stores alone
         ExpandScatters(target),  # then: what it makes is lowered like any other loop
+        ExpandSuppressions(target),  # likewise
         HoistChoices(),  # before the vectoriser, and behind the proof, for which copies are work
         Tensorize(target),  # then: reads the loops and the casts as they were defined
         ExpandQuotients(target),  # before SaturateCasts, which clamps what is rounded

@@ -11,9 +11,14 @@ from collections.abc import Iterator
 
 from ...tir.extern import ExternFunction
 from ...tir.func import PrimFunc
+from ...tir.scatter import ScatterFunction
 from ...tir.stmt import Alloc, Block, Extern, Seq, Stmt
 from ...tir.target.target import Target
 from ..errors import Kind, ScheduleError, refuse
+
+_SEARCH = (
+    "te.sum(te.select(te.eq(place[k], i), update[k], 0), axis=k) finds the updates of each element."
+)
 
 
 def extern_of(block: Block) -> Extern | None:
@@ -51,17 +56,16 @@ def check_no_calls(func: PrimFunc, target: Target | None = None) -> None:
                 kind=Kind.LIMIT,
                 hints=("tw.build(tw.Schedule(func)) builds it as it stands, to begin with.",),
             )
-        if call is not None and target is not None and target.has_grid:
+        if call is None or isinstance(call.function, ExternFunction):
+            continue
+        if target is not None and target.has_grid:
             raise ScheduleError(
-                f"rule: block '{block.name}' of '{func.name}' {call.function.words}, one update "
-                "after the other, which no thread of a grid does for others; expected sums and "
-                "maxima.",
+                f"rule: block '{block.name}' of '{func.name}' {call.function.words}, one "
+                f"{call.function.part} after the other, which no thread of a grid does for others; "
+                "expected sums and maxima.",
                 code="scatter-grid",
                 kind=Kind.LIMIT,
-                hints=(
-                    "te.sum(te.select(te.eq(place[k], i), update[k], 0), axis=k) finds the updates "
-                    "of each element.",
-                ),
+                hints=(_SEARCH,) if isinstance(call.function, ScatterFunction) else (),
             )
 
 

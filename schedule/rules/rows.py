@@ -185,8 +185,10 @@ def _in_vectors(block: Block, target: CpuTarget) -> int:
 
 
 def _is_long(expr: Expr) -> bool:
-    """Whether integers of 64 bits are data here and do more than to be added."""
-    if isinstance(expr, Load):
+    """Whether integers of 64 bits are data here and do more than to be added. Indices that become
+    data are not: vectors hold them in 32 bits.
+    """
+    if isinstance(expr, Load) or not loads(expr):
         return False
     parts = [child for child in expr.children() if isinstance(child, Expr)]
     kinds = {part.dtype.scalar for part in (expr, *parts)}

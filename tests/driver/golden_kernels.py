@@ -71,7 +71,8 @@ class Golden:
         kind, shape = buffer.type, buffer.shape
         if kind.is_float:
             values = rng.standard_normal(shape) * 2.0 ** rng.integers(-3, 4, shape)
-            chosen = rng.choice(np.array(FLOATS), shape) * rng.choice([-1.0, 1.0], shape)
+            drawn = rng.choice(np.array(FLOATS), shape) * rng.choice([-1.0, 1.0], shape)
+            chosen = np.asarray(drawn)
             chosen[rng.random(shape) < 0.05] = np.nan
             with np.errstate(all="ignore"):
                 mixed = np.where(rng.random(shape) < self.special, chosen, values)

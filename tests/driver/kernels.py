@@ -12,6 +12,7 @@ from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.rounded_blocks import RoundedBlockMatMul
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.suppression import SIDES
 
 
 def elementwise() -> PrimFunc:
@@ -259,6 +260,18 @@ def scatter() -> PrimFunc:
     return te.func(x, u, p, y, name="scatter")
 
 
+def suppression() -> PrimFunc:
+    """Boxes that overlap no better one, of two rows."""
+    sides = [te.placeholder((2, 75), "float32", name=name) for name in SIDES]
+    count = te.placeholder((2,), "int32", name="count")
+    share = te.placeholder((), "float32", name="share")
+    left, top, right, bottom, area = sides
+    kept, number = te.suppress(
+        (left, top, right, bottom, area), count, share, most=9, name=("kept", "number")
+    )
+    return te.func(*sides, count, share, kept, number, name="suppression")
+
+
 def doubles() -> PrimFunc:
     x = te.placeholder((5, 29), "float64", name="X")
     k = te.reduce_axis(29, name="k")
@@ -291,6 +304,7 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         norm,
         network,
         scatter,
+        suppression,
         doubles,
     )
 }

@@ -353,6 +353,7 @@ MODELS: Mapping[str, DataSizes] = {
     "Unique, slices as they come": unique((1, 7, 3), 4, 0, "int64", axis=-2),
     "NonMaxSuppression": suppression(12),
     "NonMaxSuppression of few": suppression(5, 1, 9, threshold=False),
+    "NonMaxSuppression of many": suppression(2100),
     "NonMaxSuppression with a limit from data": suppression(11, 3, None, centers=1),
     "detection head": detection_head(),
     "Range of floats": ranged("float32"),

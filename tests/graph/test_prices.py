@@ -26,7 +26,7 @@ def functions(target: Target) -> Iterator[tuple[str, PrimFunc]]:
         yield from ((sample.name, func) for func, _ in tasks(sample.model, target))
     made = {name: make() for name, make in KERNELS.items()}
     if target.has_grid:
-        del made["scatter"]  # no kernel of a GPU is one
+        del made["scatter"], made["suppression"]  # no kernel of a GPU is one
     yield from made.items()
 
 

@@ -23,7 +23,7 @@ from ..expr import TRUE, Expr, Var
 from ..extern import ExternFunction
 from ..func import PrimFunc
 from ..index_check import IndexCheck
-from ..scatter import ScatterFunction, scatter_named
+from ..steps import StepFunction, step_named
 from ..stmt import (
     ANNOTATIONS,
     NOTHING,
@@ -311,10 +311,10 @@ class _Parser(ExprParser):
             code="parse-fragment",
         )
 
-    def called(self, node: ast.stmt, symbol: str, digest: str) -> ExternFunction | ScatterFunction:
-        scatter = scatter_named(symbol)
-        if scatter is not None:
-            return scatter
+    def called(self, node: ast.stmt, symbol: str, digest: str) -> ExternFunction | StepFunction:
+        step = step_named(symbol)
+        if step is not None:
+            return step
         if (symbol, digest) in self.externs:
             return self.externs[symbol, digest]
         given = ", ".join(f"'{one}' ({text})" for one, text in self.externs) or "none"

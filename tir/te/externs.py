@@ -24,7 +24,6 @@ from ..dtype import dtype as as_dtype
 from ..errors import IRError, IRTypeError
 from ..expr import Expr
 from ..extern import ExternFunction, Reference
-from ..scatter import ScatterFunction
 from ..text.printer import print_expr
 from .checks import checked_shape
 from .tensor import Computation, ExternComputation, Tensor
@@ -161,7 +160,9 @@ def check_symbols(name: str, order: Iterable[Computation]) -> None:
     """Refuse two C functions of one name in a function called `name`. Raises: IRError."""
     known: dict[str, tuple[str, str]] = {}
     for made in order:
-        if not isinstance(made, ExternComputation) or isinstance(made.function, ScatterFunction):
+        if not isinstance(made, ExternComputation):
+            continue
+        if not isinstance(made.function, ExternFunction):
             continue
         function, title = made.function, ", ".join(made.names)
         first, source = known.setdefault(function.symbol, (title, function.source))

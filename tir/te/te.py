@@ -12,7 +12,8 @@ the plain loop nest, one block per te.compute. Floats of 16 bits are computed wi
 holds them all: H[i] * 2.0 is float32, and te.cast(H[i] * 2.0, "float16") rounds it, half to even,
 where it is stored. Narrower floats and integers of less than 8 bits are stored, moved and converted
 alone. Reductions stand in `reductions`, recurrences in
-`scans`, C functions in `externs`, stores at places that data decide in `scatters`.
+`scans`, C functions in `externs`, stores at places that data decide in `scatters`, boxes that
+overlap in `suppressions`.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ from .reductions import (
 )
 from .scans import scan, state
 from .scatters import scatter
+from .suppressions import suppress
 from .tensor import Computation, Tensor
 from .vocabulary import unknown_name
 
@@ -178,6 +180,7 @@ __all__ = [
     "square",
     "state",
     "sum",
+    "suppress",
     "tan",
     "tanh",
     "threefry",

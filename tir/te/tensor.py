@@ -15,7 +15,7 @@ from ..dtype import DType
 from ..expr import Expr, Var
 from ..extern import ExternFunction
 from ..reduce import Reduce
-from ..scatter import ScatterFunction
+from ..steps import StepFunction
 from ..text.html import highlight
 from ..visit import walk
 from .whole_tensors import function_error, operator_error
@@ -85,13 +85,13 @@ class Computation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExternComputation(Computation):
-    """What one te.extern or te.scatter says: `function` of the tensors `arguments`. It has no axes,
-    no values.
+    """What one te.extern, te.scatter or te.suppress says: `function` of the tensors `arguments`. It
+    has no axes, no values.
 
     results: the type and shape of each tensor that it gives.
     """
 
-    function: ExternFunction | ScatterFunction
+    function: ExternFunction | StepFunction
     arguments: tuple[Tensor, ...]
     results: tuple[tuple[DType, tuple[int, ...]], ...]
 

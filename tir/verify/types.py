@@ -31,13 +31,14 @@ from ..expr import (
     ShiftRight,
     Sub,
 )
+from ..extern import ExternFunction
 from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Shuffle, Vector
-from ..scatter import ScatterFunction, scatter_problem
+from ..steps import step_problem
 from ..stmt import Extern, Prefetch, Store
 
 
 def extern_problem(extern: Extern, live: Collection[Buffer], root: bool) -> str | None:
-    """What is wrong with a call of a C function, or a scatter, given the buffers in scope; None for
+    """What is wrong with a call of a C function, or a step, given the buffers in scope; None for
     nothing.
     """
     symbol, outputs = extern.function.symbol, extern.outputs
@@ -48,9 +49,9 @@ def extern_problem(extern: Extern, live: Collection[Buffer], root: bool) -> str 
             return f"'{symbol}' is handed '{buffer.name}'; expected a whole tensor in scope"
     if not outputs or len({*outputs} - {*extern.inputs}) != len(outputs):
         return f"'{symbol}' writes what it reads, or nothing; expected tensors of its own"
-    if isinstance(extern.function, ScatterFunction):
-        return scatter_problem(extern.function, extern.inputs, outputs)
-    return None
+    if isinstance(extern.function, ExternFunction):
+        return None
+    return step_problem(extern.function, extern.inputs, outputs)
 
 
 def type_problem(expr: Expr) -> str | None:

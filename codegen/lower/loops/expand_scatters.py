@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from ....tir.buffer import Load
 from ....tir.dtype import FLOAT32, INT64, DType
-from ....tir.expr import Add, Cast, Expr, Max, Min, Mul, Var, add, index, mul
+from ....tir.expr import Add, Cast, Expr, Max, Min, Mul, Var, index, mul
 from ....tir.func import PrimFunc
 from ....tir.node import Node
 from ....tir.scatter import ScatterFunction
@@ -26,6 +26,7 @@ from ....tir.stmt import NOTHING, Barrier, Extern, For, ForKind, If, LetStmt, St
 from ....tir.target.target import Target
 from ....tir.visit import of_block, transform_statements
 from ..threads.place_barriers import shares_out
+from .in_vectors import in_vectors
 
 CHUNKS = 16  # that threads share out of a copy
 
@@ -61,6 +62,7 @@ class _Scatter:
         self.function = call.function
         self.x, self.updates, *self.places = call.inputs
         (self.y,) = call.outputs
+        self.target = target
         self.lanes = max(1, target.lanes(self.y.type))
         self.shared = shares_out(call)
 
@@ -130,27 +132,7 @@ class _Scatter:
             begun = Load(self.x, place if self.x.shape else ())
             return Store(self.y, place, begun)
 
-        return self._vectors(copy, first, extent)
-
-    def _vectors(self, body: Callable[[Expr], Stmt], first: Expr, extent: int) -> Stmt:
-        """What `body` does at each of `extent` neighbours from `first` on, in vectors."""
-        found: list[Stmt] = []
-        done, lanes, size = 0, self.lanes, self.y.type.bytes
-        least = 16 // size if size >= 4 else lanes  # the shortest vectors have 16 bytes
-        while lanes >= max(least, 2):
-            count = (extent - done) // lanes
-            if count:
-                vector, lane = Var("vector"), Var("lane")
-                at = add(add(first, index(done)), add(mul(vector, index(lanes)), lane))
-                inner = For(lane, lanes, ForKind.VECTORIZED, body(at))
-                found.append(For(vector, count, ForKind.SERIAL, inner))
-                done += count * lanes
-            lanes //= 2
-        if done < extent:
-            last = Var("last")
-            at = add(add(first, index(done)), last)
-            found.append(For(last, extent - done, ForKind.SERIAL, body(at)))
-        return seq(*found)
+        return in_vectors(copy, first, extent, self.y.type, self.target)
 
     # -- the updates
 
@@ -174,7 +156,7 @@ class _Scatter:
         body: Stmt
         if held < end:  # a row of neighbours goes to one place
             end -= 1
-            body = self._vectors(write, index(0), shape[end])
+            body = in_vectors(write, index(0), shape[end], self.y.type, self.target)
         else:
             body = write(None)
         for d in range(end - 1, held - 1, -1):

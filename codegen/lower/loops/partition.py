@@ -273,8 +273,10 @@ def _borders(block: Block, loop: For, ranges: Ranges) -> set[int]:
 
 def _decide(condition: Compare, var: Var, ranges: Ranges) -> _Decided | None:
     """Where coefficient * var + rest < 0 (or <= 0, == 0) is true for all, for some, or for no value
-    of the rest.
+    of the rest; None where that depends on more, or floats are compared.
     """
+    if not condition.a.dtype.is_integer:
+        return None
     form = linear(condition.a) - linear(condition.b)
     coefficient = form.coefficient(var)
     rest = form.without(var)

@@ -9,6 +9,7 @@ In float64: at most 0.9 / 1.1 ulp.
 Of an infinite x, x - n is no number: then r is 1/2, and n makes the result 0 or infinite, as it
 makes it NaN where x is. A Zen 4 adds, compares, rounds and scales vectors in other units than it
 multiplies them, and a softmax keeps those busier: so that is one operation less than to clamp x.
+Where no instruction scales, x is clamped to what two powers of two bring about, and NaN stays NaN.
 Coefficients: our own minimax fits (of relative error; float32 on [-1/2, 1/2], float64 on
 [-1/2, 1]), each coefficient rounded before the next is fitted.
 """
@@ -16,7 +17,7 @@ Coefficients: our own minimax fits (of relative error; float32 on [-1/2, 1/2], f
 from __future__ import annotations
 
 from ....tir.expr import Call, Expr, Sub
-from ....tir.intrinsics import MIN_ANY, ROUND, SCALE
+from ....tir.intrinsics import MAX_ANY, MIN_ANY, ROUND, SCALE
 from .build import Builder
 
 _COEFFICIENTS = {
@@ -47,11 +48,18 @@ _COEFFICIENTS = {
 }
 
 
-def expand_exp2(x: Expr) -> Expr:
-    """exp2(x) in arithmetic."""
+def expand_exp2(x: Expr, *, scales: bool = True) -> Expr:
+    """exp2(x) in arithmetic. scales: whether the target scales by a power of two at once."""
     build = Builder(x.dtype)
-    x = build.let("x", x)
+    coefficients = _COEFFICIENTS[build.format.type.bits]
+    if scales:
+        x = build.let("x", x)
+        n = build.let("n", Call(ROUND, (x,)))
+        r = build.let("r", Call(MIN_ANY, (Sub(x, n), build.number(0.5))))
+        return build.close(Call(SCALE, (build.polynomial(r, coefficients), n)))
+    most, least = (build.number(2 * n) for n in (build.format.bias, 1 - build.format.bias))
+    x = build.let("x", Call(MAX_ANY, (least, Call(MIN_ANY, (most, x)))))
     n = build.let("n", Call(ROUND, (x,)))
-    r = build.let("r", Call(MIN_ANY, (Sub(x, n), build.number(0.5))))
-    power = build.polynomial(r, _COEFFICIENTS[build.format.type.bits])
-    return build.close(Call(SCALE, (power, n)))
+    r = build.let("r", Sub(x, n))
+    power = build.let("power", Call(MAX_ANY, (Call(MIN_ANY, (n, most)), least)))  # never NaN
+    return build.close(Call(SCALE, (build.polynomial(r, coefficients), power)))

@@ -67,13 +67,17 @@ def expand_log1p(x: Expr) -> Expr:
     total = build.let("total", Add(x, one))
     of_x = build.let("of_x", Sub(total, one))
     lost = Add(Sub(x, of_x), Sub(one, Sub(total, of_x)))  # exact: D. E. Knuth's sum
-    return build.close(_log(Builder(x.dtype), total, Div(lost, total)))
+    # a total above 0 is no less than half a last place of 1
+    return build.close(_log(Builder(x.dtype), total, Div(lost, total), is_normal=True))
 
 
-def _log(inner: Builder, x: Expr, rest: Expr | None) -> Expr:
-    """log(x) + rest, where the rest is less than a last place of x; x is a variable."""
+def _log(inner: Builder, x: Expr, rest: Expr | None, *, is_normal: bool = False) -> Expr:
+    """log(x) + rest, where the rest is less than a last place of x; x is a variable.
+
+    is_normal: an x above 0 is no smaller than normal numbers are.
+    """
     width = inner.format.type.bits
-    parts = take_apart(inner, x)
+    parts = take_apart(inner, x, is_normal=is_normal)
     f, k = parts.fraction, parts.exponent
     square = inner.let("half_square", Mul(Mul(f, inner.number(0.5)), f))
     low: Expr = Fma(k, inner.number(LN2_LOW[width]), tail(inner, f, square))
@@ -86,23 +90,27 @@ def _log(inner: Builder, x: Expr, rest: Expr | None) -> Expr:
     return Select(LT(zero, x), finite, special)
 
 
-def take_apart(build: Builder, x: Expr) -> Parts:
+def take_apart(build: Builder, x: Expr, *, is_normal: bool = False) -> Parts:
     """The parts of x > 0. The exponent is read from the bits of x / sqrt(1/2), so to speak.
 
-    What they are for 0, infinity and NaN is of no use, but defined.
+    What they are for 0, infinity and NaN is of no use, but defined. is_normal: x is no smaller than
+    normal numbers are, or of no use.
     """
     form = build.format
     smallest = build.number(form.smallest_normal)
     shift = form.mantissa + 1  # makes every small number a normal one
-    normal = Select(LT(x, smallest), Mul(x, build.number(2.0**shift)), x)
-    shifted = Select(LT(x, smallest), build.number(-shift), build.number(0.0))
+    normal = x if is_normal else Select(LT(x, smallest), Mul(x, build.number(2.0**shift)), x)
     bits = build.let("bits", Reinterpret(normal, form.bits))
     unit = const(1 << form.mantissa, form.bits)
     above_half = Sub(bits, const(form.bits_of(math.sqrt(0.5)), form.bits))
     k = build.let("k", FloorDiv(above_half, unit))
     m = Reinterpret(Sub(bits, Mul(k, unit)), form.type)
     f = build.let("f", Sub(m, build.number(1.0)))
-    return Parts(build.let("exponent", Add(Cast(k, form.type), shifted)), f)
+    exponent: Expr = Cast(k, form.type)
+    if not is_normal:
+        shifted = Select(LT(x, smallest), build.number(-shift), build.number(0.0))
+        exponent = Add(exponent, shifted)
+    return Parts(build.let("exponent", exponent), f)
 
 
 def tail(build: Builder, f: Expr, half_square: Expr) -> Expr:

@@ -13,8 +13,10 @@ from ....tir.buffer import Buffer
 from ....tir.func import PrimFunc, split_allocations
 from ....tir.scatter import ScatterFunction
 from ....tir.stmt import SHARED_OUT, Alloc, Barrier, Extern, For, Prefetch, Stmt, Store, seq
+from ....tir.suppression import SuppressionFunction
 from ....tir.visit import accesses, statements
 
+SHARED_BOXES = 1 << 11  # of a suppression
 SHARED_ELEMENTS = 1 << 14  # of a scatter: fewer of them are copied sooner than threads meet
 
 
@@ -60,7 +62,12 @@ class _Shared:
 
 
 def shares_out(call: Extern) -> bool:
-    """Whether threads share out a scatter, of which they copy at least a part each."""
+    """Whether threads share out a scatter, of which they copy at least a part each, or rows of
+    boxes.
+    """
+    if isinstance(call.function, SuppressionFunction):
+        rows, count = call.inputs[0].shape
+        return rows > 1 and rows * count >= SHARED_BOXES
     return isinstance(call.function, ScatterFunction) and call.outputs[0].size >= SHARED_ELEMENTS
 
 

@@ -29,7 +29,7 @@ A100 = Target.parse("cuda:sm_80")
 TEXT = (
     "def f(A: float32[9], C: output(float32[9])):\n    for i in unrolled(9):\n        C[i] = A[i]\n"
 )
-OF_CPUS = ("network", "scatter")  # kernels that no rule of a GPU takes
+OF_CPUS = ("network", "scatter", "suppression")  # kernels that no rule of a GPU takes
 LOWERED_TEXT = (
     "def f(A: float32[16], C: output(float32[16])):\n    C[ramp(0, 1, 16)] = A[ramp(0, 1, 16)]\n"
 )
@@ -77,7 +77,8 @@ def test_a_gpu_has_passes_of_its_own_where_it_has_threads_and_no_vectors() -> No
     assert of_gpu[:2] == ["JoinThreads", "CopyAtOnce"]
     # a GPU searches, has no registers of vectors, divides floats of 64 bits slowly, and its
     # compiler keeps running values in registers
-    alone = {"ExpandScatters", "TransposeTiles", "IntegerQuotients", "CarriedLoads", "RowPairs"}
+    alone = {"CarriedLoads", "ExpandScatters", "ExpandSuppressions", "IntegerQuotients"}
+    alone |= {"RowPairs", "TransposeTiles"}
     assert alone <= {*of_cpu}
     shared = ["WideAccesses" if n == "Vectorize" else n for n in of_cpu if n not in alone]
     of_gpu.remove("MaskedFloats")  # a CPU converts integers as fast as it adds

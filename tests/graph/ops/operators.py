@@ -18,6 +18,7 @@ from tilewright.graph.ops.folding import Col2Im
 from tilewright.graph.ops.functions import Cast, Tanh
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.ops.half_products import HalfConv, HalfMatMul
+from tilewright.graph.ops.kept_boxes import KeptBoxes
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
 from tilewright.graph.ops.linear_algebra.determinant import Det
 from tilewright.graph.ops.linear_algebra.elimination import EliminationStep
@@ -25,7 +26,7 @@ from tilewright.graph.ops.logic import Where
 from tilewright.graph.ops.matmul import Gemm, IntegerMatMul, MatMul, RowProducts
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
-from tilewright.graph.ops.overlap import BoxCandidates, BoxTurns, ChosenBoxes, OverlapStep
+from tilewright.graph.ops.overlap import BoxCandidates, ChosenBoxes, ChosenCounts, OverlapStep
 from tilewright.graph.ops.pool_places import MaxPoolPlaces, MaxUnpool
 from tilewright.graph.ops.pooled_regions.adaptive import AdaptiveRoiAlign
 from tilewright.graph.ops.pooled_regions.max_roi_pool import MaxRoiPool
@@ -101,15 +102,21 @@ BOX_LISTS = (
     numbers(2, 2, 5),
     np.array([[[0, 2, 4], [1, 5, 5]], [[5, 5, 5], [3, 4, 5]]], np.int32),
 )
-TURNS = np.array([[[2, 0, 1], [1, 0, 0]], [[0, 0, 0], [0, 1, 0]]], np.int32)
+CHOSEN = np.array([[[4, 0, -1], [1, -1, -1]], [[-1, -1, -1], [3, -1, -1]]], np.int32)
+# the scores of boxes in their order, and their numbers
+ORDERED = (
+    np.array([[[4, 3, 2, 2, 1], [3, 2, -np.inf, -np.inf, -np.inf]]] * 2, np.float32),
+    np.array([[[2, 0, 4, 1, 3], [1, 3, 0, 2, 4]], [[4, 3, 2, 1, 0], [0, 1, 2, 3, 4]]], np.int64),
+)
 WORDS = np.array([5, 0, -1, 1 << 31, 0, 0x70F0], np.int64).astype(np.int32)
 
 
 def _candidates(share: float) -> tuple[Array, ...]:
     """What an OverlapStep takes in its first turn."""
     boxes, _, listed = BOX_LISTS
-    left, turns, *edges, best, _ = BoxCandidates().reference(*BOX_LISTS)
-    return left, turns, best, np.array(0), listed, *edges, boxes, np.array(share, np.float32)
+    left, *edges, best, _ = BoxCandidates().reference(*BOX_LISTS)
+    none, turn = np.full((2, 2, 2), -1, np.int32), np.array(0)
+    return left, none, best, turn, listed, *edges, boxes, np.array(share, np.float32)
 
 
 REGIONS = np.array([[0, 1, 4, 4], [-1, 0, 2, 6], [3, 3, 3, 3]], np.float32)
@@ -324,8 +331,10 @@ def _of_data_sizes() -> tuple[Sample, ...]:
         (BoxCandidates(True), BOX_LISTS[:3]),
         (OverlapStep(), _candidates(0.25)),
         (OverlapStep(True), _candidates(0.0)),
-        (BoxTurns(), (TURNS,)),
-        (ChosenBoxes(4), (TURNS, BOX_LISTS[2], np.array([[2, 1], [0, 1]]))),
+        (ChosenCounts(), (CHOSEN,)),
+        (ChosenBoxes(4), (CHOSEN, np.array([[2, 1], [0, 1]]))),
+        (KeptBoxes(4), (BOX_LISTS[0], *ORDERED, np.array(0.01, np.float32))),
+        (KeptBoxes(2, True), (BOX_LISTS[0], *ORDERED, np.array(0.25, np.float32))),
         (RangeLength(), (np.array(1.0), np.array(9.5), np.array(2.0))),
         (RangeValues(3), (np.array(1.0), np.array(0.5))),
         (DataSize(4), (np.array(4),)),

@@ -9,6 +9,7 @@ import pytest
 from tilewright.graph.ops.base import OperatorRole
 from tilewright.graph.ops.bits import BitCast
 from tilewright.graph.ops.convolution import ExactConv
+from tilewright.graph.ops.kept_boxes import KeptBoxes
 from tilewright.graph.ops.rounded_blocks import RoundBlocks, RoundedBlockMatMul
 from tilewright.graph.ops.trees import Forest
 from tilewright.graph.reference.reference import apply
@@ -20,6 +21,7 @@ OF_ITS_OWN_TYPES = (
     BitCast,
     ExactConv,
     Forest,
+    KeptBoxes,
     RoundBlocks,
     RoundedBlockMatMul,
 )  # which take no bfloat16

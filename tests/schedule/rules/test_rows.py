@@ -285,3 +285,21 @@ def test_rows_of_any_type_are_reduced(target: str, source: str, result: str, kin
 
     y = te.compute((5,), element, name="Y")
     assert tw.build(te.func(x, y, name="rows"), target).proof.status == "proved"
+
+
+@pytest.mark.parametrize("shift", ["index", "data"])
+def test_indices_that_become_data_run_in_short_vectors(shift: str) -> None:
+    """Flags as bits of a word: on AVX2, too; integers of 64 bits that are data do not."""
+    x = te.placeholder((5, 32), "float32", name="X")
+    places = te.placeholder((32,), "int64", name="P")
+    k, one = te.reduce_axis(32, name="k"), te.const(1, "int32")
+
+    def word(i: Expr) -> Expr:
+        by = te.cast(k if shift == "index" else places[k], "int32")
+        return te.sum(te.select(x[i, k] > 0.0, one << by, te.const(0, "int32")), axis=k)
+
+    inputs = (x,) if shift == "index" else (x, places)
+    func = te.func(*inputs, te.compute((5,), word, name="Y"), name="words")
+    made = rule_for(func).schedule(func, Target.parse("c:avx2"))
+    assert ("vectorized" in str(made.func)) is (shift == "index")
+    check(func, "c:avx2")

@@ -13,11 +13,13 @@ import tilewright as tw
 from tilewright import te
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.rules.default import rule_for
-from tilewright.schedule.rules.scatters import LONG_CHECK, scatter_sweep
+from tilewright.schedule.rules.scatters import LONG_CHECK, step_sweep
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.stmt import Extern
 from tilewright.tir.target.target import CpuTarget, Target
+
+from ...tir.test_suppression import func_of
 
 AVX2, GPU = CpuTarget.of(Target.parse("c:avx2")), Target.parse("cuda:sm_90a")
 
@@ -79,13 +81,30 @@ def test_a_check_of_many_indices_is_made_in_parts() -> None:
 
 
 def test_a_price_counts_the_updates_one_by_one() -> None:
-    one, many = (scatter_sweep(rows(count).block("Y"), AVX2) for count in (100, 1000))
+    one, many = (step_sweep(rows(count).block("Y"), AVX2) for count in (100, 1000))
     assert many.cycles == 10 * one.cycles
     assert one.threads == 1
     assert one.moved == 4 * (2 * 40 * 24 + 100 * 24 + 100)
     passes = rule_for(rows(100), AVX2).passes(rows(100), AVX2)
     assert one in passes
     assert len(passes) > 1
+
+
+def test_a_suppression_costs_its_pairs_and_is_refused_on_a_gpu() -> None:
+    few, many = (func_of(2, 800, most).block("kept") for most in (10, 100))
+    sweeps = [step_sweep(block, AVX2) for block in (few, many)]
+    assert [sweep.cycles for sweep in sweeps] == [3600, 21600]
+    assert sweeps[0].moved == 4 * (5 * 1600 + 2 + 1 + 2 * 10 + 2)
+    func = func_of(2, 800, 10)
+    assert rule_for(func, AVX2).name == "scatter"
+    with pytest.raises(ScheduleError) as error:
+        rule_for(func, GPU)
+    assert str(error.value) == (
+        "ScheduleError: rule: block 'kept' of 'suppression' suppresses boxes that overlap, one box "
+        "after the other, which no thread of a grid does for others; expected sums and maxima. "
+        "[scatter-grid]\n"
+        "  Note: a limit of tilewright: the step may well keep the meaning."
+    )
 
 
 def test_a_gpu_is_refused() -> None:

@@ -1,24 +1,30 @@
-"""The rule of NonMaxSuppression: of the boxes with a score above the threshold a loop chooses the
-best one of each class, and drops those that overlap it, until none is left.
+"""The rule of NonMaxSuppression. Either the boxes of each class are sorted, and each is compared
+with those that are kept; or, where they are many and a threshold leaves few, or data say how many
+are wanted, a loop chooses the best one that is left of each class, and drops those that overlap it,
+until none is left.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .....tir.sizes import closed
+from .....tir.sizes import closed, closed_shape
 from ....errors import ModelError
 from ....ir.build import GraphBuilder
 from ....ir.ir import Graph, GraphNode
 from ....ops.finding import CountTrue, FindTrue, TrueWords
 from ....ops.functions import Cast
-from ....ops.overlap import BoxCandidates, BoxTurns, ChosenBoxes, OverlapStep
+from ....ops.kept_boxes import CandidateScores, KeptBoxes
+from ....ops.overlap import BoxCandidates, ChosenBoxes, ChosenCounts, OverlapStep
+from ....ops.ranking import TopK
 from ....ops.reduction import ReduceMax, ReduceSum
 from ....regions.loop import ITERATION, Loop
 from ....types import Splat, TensorType, array_of, frozen
 from ..node import NodeReader, node_name
 from .data_sizes import data_size, scalar
 from .rule import ImportRule, Result
+
+MOST_SORTED = 1 << 13  # scores that are sorted although a threshold may leave few
 
 
 def _suppression(node: NodeReader) -> Result:
@@ -27,12 +33,32 @@ def _suppression(node: NodeReader) -> Result:
     most = _most(node)
     if not batch * classes * count or most == 0:
         return frozen(np.zeros((0, 3), np.int64))
-    numbers = _candidates(node, (batch, classes, count))
-    turns = _turns(node, numbers, count if most is None else min(most, count))
-    counts = node.emit(BoxTurns(), turns)
-    bound = batch * classes * (count if most is None else min(most, count))
-    size = data_size(node, node.emit(ReduceSum((0, 1), False), counts), bound)
-    return ChosenBoxes(size), (turns, numbers, counts)
+    room = count if most is None else min(most, count)
+    if most is not None and (not node.has(4) or batch * classes * count <= MOST_SORTED):
+        chosen, counts = _by_order(node, room, count)
+    else:
+        chosen = _by_turns(node, _candidates(node, (batch, classes, count)), room)
+        counts = node.emit(ChosenCounts(), chosen)
+    total = node.emit(ReduceSum((0, 1), False), counts)
+    return ChosenBoxes(data_size(node, total, batch * classes * room)), (chosen, counts)
+
+
+def _by_order(node: NodeReader, most: int, count: int) -> tuple[str, str]:
+    """The numbers of the boxes that are kept of each class, in order, and how many they are."""
+    least = (scalar(node, 4, "float32"),) if node.has(4) else ()
+    scores = node.emit(CandidateScores(), node.value(1), *least)
+    name = node_name(node.proto)
+    order = tuple(node.builder.fresh(f"{name}.{part}") for part in ("scores", "order"))
+    node.define(GraphNode(TopK(2, count), (scores,), order, node.proto.name))
+    op = KeptBoxes(most, _centers(node))
+    made = (node.builder.fresh(f"{name}.kept"), node.builder.fresh(f"{name}.counts"))
+    inputs = (node.value(0), *order, _share(node))
+    node.define(GraphNode(op, inputs, made, node.proto.name))
+    return made
+
+
+def _centers(node: NodeReader) -> bool:
+    return node.integer("center_point_box", 0) != 0
 
 
 def _sizes(node: NodeReader) -> tuple[int, int, int]:
@@ -70,21 +96,21 @@ def _candidates(node: NodeReader, shape: tuple[int, int, int]) -> str:
     return node.emit(Cast("int32"), node.emit(FindTrue(size, count), words))
 
 
-def _turns(node: NodeReader, numbers: str, most: int) -> str:
-    """In which turn each candidate is chosen, from 1 on; 0 where it is not."""
-    centers = node.integer("center_point_box", 0) != 0
-    op, name = BoxCandidates(centers), f"{node_name(node.proto)}.candidate"
+def _by_turns(node: NodeReader, numbers: str, most: int) -> str:
+    """The number of the box that is chosen in each turn of each class; -1 where none is."""
+    op, name = BoxCandidates(_centers(node)), f"{node_name(node.proto)}.candidate"
     made = tuple(node.builder.fresh(f"{name}.{n}") for n in range(op.output_count))
     inputs = (node.value(0), node.value(1), numbers)
     node.define(GraphNode(op, inputs, made, node.proto.name))
-    left, none, *edges, best, begins = made
+    left, *edges, best, begins = made
     types = node.builder.types
+    none = node.table("none", Splat(-1, "int32", (*closed_shape(types[best].shape), most)))
     share = _share(node)
     captured = (numbers, *edges, node.value(0), share)
     body = _body(node, [types[v] for v in (left, none, best)], [types[v] for v in captured], op)
     count = () if node.builder.constants.get(node.value(2)) is not None else (scalar(node, 2),)
     loop = Loop(body, 3, most, counted=bool(count), conditional=True)
-    outputs = tuple(node.builder.fresh(f"{name}.{part}") for part in ("left", "turns", "best"))
+    outputs = tuple(node.builder.fresh(f"{name}.{part}") for part in ("left", "chosen", "best"))
     values = (*count, begins, left, none, best, *captured)
     node.define(GraphNode(loop, values, outputs, node.proto.name))
     return outputs[1]
@@ -108,10 +134,10 @@ def _body(
     number = builder.input("number", ITERATION)
     before = [builder.input(f"before{n}", type_) for n, type_ in enumerate(carried)]
     rest = [builder.input(f"given{n}", type_) for n, type_ in enumerate(captured)]
-    made = ("left", "turns", "best", "goes_on")
+    made = ("left", "chosen", "best", "goes_on")
     step = OverlapStep(candidates.centers)
     builder.add_node(GraphNode(step, (*before, number, *rest), made))
-    return builder.finish(("goes_on", "left", "turns", "best"))
+    return builder.finish(("goes_on", "left", "chosen", "best"))
 
 
 RULES: dict[str, ImportRule] = {

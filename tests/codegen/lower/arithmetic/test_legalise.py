@@ -8,7 +8,7 @@ import pytest
 from tilewright.codegen.lower.arithmetic.legalise import Legalise
 from tilewright.codegen.lower.math import ExpandMath
 from tilewright.tir.errors import InternalError
-from tilewright.tir.expr import NE, Call
+from tilewright.tir.expr import NE, Call, Mul
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target.target import ISAS, Target
@@ -55,6 +55,37 @@ def test_scale_by_powers_of_two_over_the_whole_range(dtype: str) -> None:
     )
 
 
+BOUNDED = """
+def f(X: float32[{0}], N: float32[{0}], Y: output(float32[{0}])):
+    for i in range({0}):
+        Y[i] = let(n, max_any(min_any(N[i], {1}), {2}), scale(X[i], n))
+"""
+
+
+@pytest.mark.parametrize(
+    ("most", "least", "factors"),
+    [
+        (127.0, -126.0, 1),
+        (100.0, 3.0, 1),
+        (128.0, -126.0, 2),
+        (127.0, -127.0, 2),
+        (254.0, -252.0, 2),
+        (255.0, -252.0, 4),
+        (254.0, -253.0, 4),
+    ],
+)
+def test_a_power_between_two_numbers_takes_fewer_factors(
+    most: float, least: float, factors: int
+) -> None:
+    n = np.arange(-300, 301).astype(np.float32)
+    n[::50] = np.nan
+    x = np.resize(np.array([1.0, -1.5, 0.75, np.nan], np.float32), n.shape)
+    plain = parse(BOUNDED.format(len(n), most, least))
+    func = Legalise(ISAS["scalar"])(plain)
+    assert sum(isinstance(node, Mul) and node.dtype.is_float for node in walk(func.body)) == factors
+    np.testing.assert_array_equal(interpret(func, x, n)[0], interpret(plain, x, n)[0])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_scale_by_what_is_no_finite_number(dtype: str) -> None:
     x = np.array([1.0, -1.5, 0.0, 2.0, np.nan], dtype)
@@ -69,7 +100,7 @@ def test_a_power_that_is_never_nan_is_not_asked_whether_it_is() -> None:
     x = te.placeholder((4,), "float32", name="X")
     for function, asks in ((te.exp, False), (te.exp2, True)):
         y = te.compute((4,), lambda i, f=function: f(x[i]), name="Y")
-        expanded = ExpandMath(Target.parse("c:avx2"))(te.func(x, y, name="f"))
+        expanded = ExpandMath(Target.parse("c:avx512"))(te.func(x, y, name="f"))
         compared = [n for n in walk(Legalise(ISAS["scalar"])(expanded).body) if isinstance(n, NE)]
         assert bool(compared) is asks
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tilewright.codegen.lower.loops.guard_dims import GuardDims
 from tilewright.codegen.lower.loops.partition import Partition
 from tilewright.codegen.lower.loops.place_init import PlaceInit
 from tilewright.schedule.schedule import Schedule
+from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.te import te
 from tilewright.tir.text.printer import print_stmt
@@ -126,6 +128,18 @@ def test_a_condition_that_one_iteration_leaves_open_is_decided_by_a_cut() -> Non
     assert "where" not in text
     assert "for k_0 in range(2):" in text
     assert "for k_1 in range(3):" in text  # the third round stands alone
+
+
+def test_floats_that_are_compared_cut_nothing() -> None:
+    x = te.placeholder((3, 40), "float32", name="X")
+    k = te.reduce_axis(40, name="k")
+    one, none = te.const(1, "int32"), te.const(0, "int32")
+
+    def some(i: Expr) -> Expr:
+        return te.sum(te.select(x[i, k] > te.const(-np.inf, "float32"), one, none), axis=k)
+
+    func = te.func(x, te.compute((3,), some, name="Y"), name="f")
+    assert "for k in range(40)" in cut(func, lambda s: None)
 
 
 def test_iterations_in_which_no_block_runs_are_left_out() -> None:

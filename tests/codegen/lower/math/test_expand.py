@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.codegen.lower.arithmetic.legalise import Legalise
 from tilewright.codegen.lower.math import ExpandMath
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Call, Let
@@ -75,6 +76,28 @@ def test_a_target_without_fused_multiply_add_gets_none(name: str) -> None:
     np.testing.assert_allclose(
         evaluate(expanded, [x])["Y"], evaluate(fused, [x])["Y"], 3e-6, atol=1.2e-38
     )
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "gelu", "pow"])
+def test_bounded_exponents_change_no_bit(name: str, kind: str) -> None:
+    """Legalised, too, where the powers of two are one or two factors."""
+    edge = 760.0 if kind == "float64" else 110.0
+    edge *= 1.5 if name == "exp2" else 1.0
+    x = np.concatenate([VALUES, np.linspace(-edge, edge, 20_001), np.linspace(-1, 1, 999)])
+    x = x.astype(kind)
+    tensor = te.placeholder(x.shape, kind, name="X")
+    function = {**FUNCTIONS, "pow": lambda x: te.pow(te.exp2(x), 0.7), "expm1": te.expm1}[name]
+    y = te.compute(x.shape, lambda i: function(tensor[i]), name="Y")
+    func = te.func(tensor, y, name=name)
+    plain, bounded = (ExpandMath(t)(func) for t in (Target.parse("c:avx512"), TARGET))
+    assert "let(power, max_any(" in str(bounded)
+    assert "let(power, max_any(" not in str(plain)
+    legal = Legalise(TARGET)(bounded)
+    assert "scale(" not in str(legal)
+    expected = evaluate(plain, [x])["Y"]
+    for other in (bounded, legal):
+        np.testing.assert_array_equal(evaluate(other, [x])["Y"], expected)
 
 
 def test_an_argument_is_evaluated_once() -> None:

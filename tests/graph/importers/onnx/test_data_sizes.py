@@ -17,7 +17,8 @@ from tilewright.graph.ir.verify import verify
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.data_size import DataSize
 from tilewright.graph.ops.finding import Coordinates, CountTrue, RunStarts, TrueWords
-from tilewright.graph.ops.overlap import BoxCandidates, BoxTurns, ChosenBoxes, OverlapStep
+from tilewright.graph.ops.kept_boxes import KeptBoxes
+from tilewright.graph.ops.overlap import BoxCandidates, ChosenBoxes, ChosenCounts, OverlapStep
 from tilewright.graph.ops.ranges import RangeLength
 from tilewright.graph.ops.size_values import SizeValues
 from tilewright.graph.passes.dead_code import DeadCode
@@ -90,15 +91,20 @@ REFUSALS: Sequence[tuple[Operator, list[str], str]] = [
         "OverlapStep: expected a share of float32, got float64[]. [overlap-share]",
     ),
     (
-        BoxTurns(),
+        ChosenCounts(),
         ["int32 4"],
-        "BoxTurns: expected turns, int32 of three axes, got int32[4]. [turns-type]",
+        "ChosenCounts: expected numbers, int32 of three axes, got int32[4]. [chosen-numbers]",
     ),
     (
         ChosenBoxes(1),
-        ["int32 1 1 2", "int32 1 1 2", "int64 2"],
-        "ChosenBoxes: int32[1, 1, 2], int32[1, 1, 2], int64[2] are no turns of boxes. "
-        "[chosen-types]",
+        ["int32 1 1 2", "int64 2"],
+        "ChosenBoxes: int32[1, 1, 2], int64[2] are no chosen boxes. [chosen-types]",
+    ),
+    (
+        KeptBoxes(3),
+        ["float32 1 5 4", "float32 1 2 5", "int32 1 2 5", "float32"],
+        "KeptBoxes: float32[1, 5, 4], float32[1, 2, 5], int32[1, 2, 5], float32[] are no sorted "
+        "boxes and a share. [kept-types]",
     ),
 ]
 
