@@ -115,6 +115,7 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/passes/constant_folding.py": ("simple_passes",),
     "graph/passes/dead_code.py": ("simple_passes",),
     "graph/passes/exchange.py": ("attention_recognition", "gelu_recognition"),
+    "graph/passes/grid_block_products.py": ("block_products",),
     "graph/passes/heads.py": ("attention_recognition",),
     "graph/passes/identity_removal.py": ("simple_passes",),
     "graph/passes/invariant_hoisting.py": ("control_flow",),

@@ -5,9 +5,11 @@ nodes that are not in both graphs, its region, feeds random numbers to the value
 evaluates both sides in float64 and compares every value that both sides compute. A rewrite may rest
 on more than it touches (two equal nodes were merged; an input is never negative), so where the
 sides differ the region takes in the nodes before it and the comparison is repeated, until the sides
-agree or the region begins at the model's inputs. Nodes that take little beside the region come
-first, all the way: a mask is often all that matters, and the layer before it is not computed. Sides
-that differed in a value and then agree on nothing but zeros in it have shown nothing yet.
+agree or the region begins at the model's inputs. Nodes that take little beside the first region are
+tried before that, all the way: a mask is often all that matters, and the layer before it is not
+computed. Where levels are rounded that is too far, since one next to a tie may go either way in all
+layers behind. Sides that differed in a value and then agree on nothing but zeros in it have shown
+nothing yet.
 
 In float64 nothing of a rewrite rounds but the constants that it makes, each once, to its own type.
 A rewrite that makes none may take those that it drops for what they were rounded from: Gelu divides
@@ -40,7 +42,7 @@ from ..types import (
     bits_of,
     numpy_type,
 )
-from .effort import CHECK_STEPS, check_within, effort
+from .effort import CHECK_STEPS, TooLarge, check_within, effort
 from .reference import StepBudget, computed
 
 ROUNDINGS = 8  # halves of a last place: a constant that is folded step by step has some
@@ -83,17 +85,22 @@ def compare(
         if before.types.get(name, after.types[name]) != after.types[name]
     ]:
         return GraphDifference(len(retyped), float("inf"), 0.0, retyped[0])
-    region, doubted = _differing(before, after), ""
+    region, doubted, is_first = _differing(before, after), "", True
     while True:
         if limits is not None:
             check_within(_effort(before, after, region), limits)
         result, zeros = _compared(before, after, region, seed)
         if result.equal and doubted not in zeros:
             return result
-        wider = _widened(before, after, region)
+        doubted = doubted if result.equal else result.worst
+        if is_first and (little := _with_little(before, after, region, limits)) != region:
+            found, zeros = _compared(before, after, little, seed)
+            if found.equal and doubted not in zeros:
+                return found
+        wider = region | _before(before, after, region, None)
         if len(wider) == len(region):
             return result
-        region, doubted = wider, doubted if result.equal else result.worst
+        region, is_first = wider, False
 
 
 def _effort(before: Graph, after: Graph, region: Region) -> ReferenceWork:
@@ -242,15 +249,22 @@ def _differing(before: Graph, after: Graph) -> Region:
         region |= grown
 
 
-def _widened(before: Graph, after: Graph, region: Region) -> Region:
-    """The region with the nodes that compute what it reads: those that take little, and what they
-    read in turn; where none does, all of one step.
+def _with_little(
+    before: Graph, after: Graph, region: Region, limits: ReferenceWork | None
+) -> Region:
+    """The region with the nodes that compute what it reads and take little, and what these read in
+    turn; the region alone where all of it takes more than the limits.
     """
     little = _effort(before, after, region).steps // _LITTLE
     grown = region
     while cheap := _before(before, after, grown, little) - grown:
         grown |= cheap
-    return grown if len(grown) > len(region) else region | _before(before, after, region, None)
+    if limits is not None:
+        try:
+            check_within(_effort(before, after, grown), limits)
+        except TooLarge:
+            return region
+    return grown
 
 
 def _before(before: Graph, after: Graph, region: Region, steps: int | None) -> Region:

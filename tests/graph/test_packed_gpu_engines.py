@@ -105,7 +105,7 @@ def perceptron(kind: str, rows: int) -> Graph:
     return builder.finish((builder.add(MatMul(), hidden, v, output="y"),))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", ["float32", "float16"])
 @pytest.mark.parametrize("rows", [2, 24])
 @pytest.mark.parametrize("bits", [2, 4, 8])

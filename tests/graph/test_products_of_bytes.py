@@ -87,6 +87,7 @@ def target_here(name: str) -> str:
     return name
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize(("kind", "name"), EACH)
 @pytest.mark.parametrize("left", ["int8", "uint8"])
 @pytest.mark.parametrize("right", ["int8", "uint8"])

@@ -7,18 +7,23 @@ candidate is not asked, nor one of a block that does little of the work.
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Sequence
 from typing import TypeVar
 
+from ....tir.dtype import FLOAT32
+from ....tir.stmt import ForKind
+from ....tir.visit import loads
 from ....tir.work.work import points_of
-from ...nest import fixed_tensors, targets_of
+from ...nest import fixed_tensors, loops_around, targets_of
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from .tiles import Tile
 
 COPIES = (1, 2, 4, 8)  # of the body of a loop
 MOST_WRITTEN_OUT = 64  # terms of a sum
+MOST_COPIES = 512  # of a body, which are as many as lowering makes
 MINOR = 16  # times the points of a block in a function that hardly changes with it
 MOST_TILES = 12  # that a tuner may choose from
 
@@ -66,12 +71,23 @@ def write_out(sch: Schedule, block: str, reduced: Sequence[LoopRef], most: int) 
     extents = [sch.extent(loop) for loop in reversed(reduced)]
     counts = list(itertools.accumulate(extents, operator.mul))
     default: int = max((count for count in counts if count <= most), default=0)
-    choices = [0, *(n for n in counts if 1 < n <= MOST_WRITTEN_OUT), default]
+    most_asked = min(MOST_WRITTEN_OUT, MOST_COPIES // _copies(sch, block))
+    choices = [0, *(n for n in counts if 1 < n <= most_asked), default]
     chosen: int = choose(sch, "terms written out", block, sorted(choices), default)
     for loop, count in zip(reversed(reduced), counts, strict=True):
         if count <= chosen:
             sch.unroll(loop)
     return chosen
+
+
+def _copies(sch: Schedule, name: str) -> int:
+    """How often the body of a block is copied at most, whose tile has been made: for each lane,
+    where some targets take vectors of narrow numbers apart.
+    """
+    block = sch.func.block(name)
+    is_narrow = any(load.buffer.type.bits < FLOAT32.bits for load in loads(block.body))
+    kinds = (ForKind.UNROLLED, ForKind.VECTORIZED) if is_narrow else (ForKind.UNROLLED,)
+    return math.prod(loop.extent for loop in loops_around(sch.func, block) if loop.kind in kinds)
 
 
 def choose_tile(sch: Schedule, block: str, tiles: Sequence[Tile]) -> Tile:

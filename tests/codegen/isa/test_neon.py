@@ -107,6 +107,7 @@ def _by_rule(func: PrimFunc) -> list[LoweredCase]:
     return found.lowered
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [name for name, (_, t) in EDGES.items() if t.isa == "neon"])
 def test_products_of_bytes_give_the_interpreters_bits(name: str, tmp_path: Path) -> None:
     func, target = EDGES[name]

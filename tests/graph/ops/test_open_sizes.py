@@ -38,6 +38,7 @@ REFUSED = {
     "find-most",
     "gemm-inner",
     "heads-fit",
+    "kept-types",
     "matmul-shape",
     "op-broadcast",
     "overlap-types",

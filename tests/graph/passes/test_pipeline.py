@@ -171,7 +171,7 @@ def test_a_strict_build_runs_the_passes_that_say_they_keep_rounding() -> None:
     left_out = [type(one).__name__ for one in PIPELINE if not one.keeps_rounding]
     assert left_out == [
         "IntegerProducts",
-        "WordProducts",
+        "Int16Products",
         "BlockProducts",
         "GridBlockProducts",
         "BatchNormFolding",

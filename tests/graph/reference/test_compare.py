@@ -10,12 +10,12 @@ from tilewright.graph.ir.ir import Graph, GraphNode, rebuilt
 from tilewright.graph.ops.activation import Gelu, Relu
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sub
 from tilewright.graph.ops.base import Operator
-from tilewright.graph.ops.functions import Erf
+from tilewright.graph.ops.functions import Cast, Erf, Exp, Round
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Transpose
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.reference.compare import compare
-from tilewright.graph.types import Splat, TensorType
+from tilewright.graph.types import Splat, TensorType, owned
 
 X = TensorType("float32", (3, 3))
 
@@ -273,3 +273,30 @@ def test_a_short_number_that_is_dropped_was_rounded_from_nothing() -> None:
     one, more = (b.constant(f"c{v}", np.array(v, np.float32)) for v in (1.0, 1.5))
     b.add(Mul(), b.add(Mul(), "x", one), more, output="y")
     assert compare(b.finish(("y",)), graph_of((Mul(), "x x", "y"))).allowed == 1e-11
+
+
+def test_levels_next_to_a_tie_are_not_carried_from_layer_to_layer() -> None:
+    """A scale joins weights, which moves many levels by one; far behind, a Relu of
+    what is never negative goes, which a single step shows.
+    """
+    numbers = np.random.default_rng(0).standard_normal((256, 16), np.float32)
+
+    def network(*, joined: bool) -> Graph:
+        builder = GraphBuilder("net")
+        x = builder.input("x", TensorType("float32", (8, 256)))
+        scale = np.float32(1234567.8)
+        if joined:
+            w = builder.constant("joined", owned(numbers * scale))
+            sums = builder.add(MatMul(), x, w, output="sums")
+        else:
+            w = builder.constant("w", owned(numbers))
+            s = builder.constant("s", Splat(float(scale), "float32", ()))
+            sums = builder.add(Mul(), builder.add(MatMul(), x, w), s, output="sums")
+        levels = builder.add(Cast("int32"), builder.add(Round(), sums, output="r"), output="levels")
+        tiny = builder.constant("tiny", Splat(1e-9, "float32", ()))
+        wide = builder.add(Cast("float32"), levels, output="wide")
+        power = builder.add(Exp(), builder.add(Mul(), wide, tiny, output="small"), output="power")
+        builder.add(Identity() if joined else Relu(), power, output="y")
+        return builder.finish(("y", "levels"))
+
+    assert compare(network(joined=False), network(joined=True)).equal

@@ -12,6 +12,7 @@ import pytest
 
 from tilewright.autotune.space.space import TuningSpace
 from tilewright.schedule.rules.default import default_schedule
+from tilewright.schedule.rules.knobs import knobs
 from tilewright.schedule.trace.decisions import Question, Random
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target.target import Target
@@ -204,6 +205,30 @@ def test_what_does_little_of_the_work_is_no_question() -> None:
     noted = Noted()
     default_schedule(KERNELS["convolution"](), replace(TARGETS[0], threads=1), noted)
     assert noted.names == ["tile of Y", "copies of the body of Y"]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("most", "offered"), [(knobs.MOST_COPIES, []), (22 * 7 * 8, [(0, 22)])])
+def test_no_more_terms_are_written_out_than_lowering_copies(
+    most: int, offered: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """22 terms of 7 rows of a vector of 8 lanes, which AVX2 takes apart at the end of a row."""
+    monkeypatch.setattr(knobs, "MOST_COPIES", most)
+
+    class Tiled:
+        def __init__(self) -> None:
+            self.asked: list[tuple[object, ...]] = []
+
+        def choose(self, question: Question) -> int:
+            if question.name.startswith("terms written out"):
+                self.asked.append(tuple(question.candidates))
+            if question.name.startswith("tile of"):
+                return question.candidates.index((1, 7, 1))
+            return question.default
+
+    decisions = Tiled()
+    default_schedule(KERNELS["dots"](), TARGETS[1], decisions)
+    assert decisions.asked == offered
 
 
 def test_a_first_loop_that_a_call_decides_is_joined_with_the_next_one() -> None:
