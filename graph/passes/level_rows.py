@@ -18,6 +18,7 @@ from ...tir.sizes import AnySize, largest
 from ..block_weights import Bytes, packed_levels
 from ..ir.build import GraphBuilder
 from ..ir.ir import Graph, GraphNode
+from ..ir.replacement_writer import ReplacementWriter
 from ..ops.arithmetic import Mul, Sub
 from ..ops.base import Operator
 from ..ops.bits import BitShift, BitwiseAnd
@@ -108,31 +109,30 @@ def _write(builder: GraphBuilder, rows: _Rows) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
-    builder: GraphBuilder
-    node: GraphNode
+class _Writer(ReplacementWriter):
+    """Writes rows of a table, whose parts have names of the table's."""
 
     def write(self, rows: _Rows) -> None:
         """The rows that indices name, as numbers."""
         (last,), types = self.node.outputs, self.builder.types
         scales = self._taken("scales", rows.scales)
         *outer, count = types[scales].shape
-        levels = self._emit(Cast("float32"), self._levels(rows))
+        levels = self.emit(Cast("float32"), self._levels(rows))
         blocks = self._shaped(levels, (*outer, count, rows.block))
         if rows.zeros.ndim:
             zeros = self._shaped(self._taken("zeros", rows.zeros), (*outer, count, 1))
         else:
-            zeros = self._table("zero", Splat(float(rows.zeros), "float32", ()))
+            zeros = self.table("zero", Splat(float(rows.zeros), "float32", ()))
         if rows.zeros.ndim or rows.zeros:
-            blocks = self._emit(Sub(), blocks, zeros)
-        value = self._emit(Mul(), blocks, self._shaped(scales, (*outer, count, 1)))
+            blocks = self.emit(Sub(), blocks, zeros)
+        value = self.emit(Mul(), blocks, self._shaped(scales, (*outer, count, 1)))
         kind = types[self.node.inputs[0]].dtype
         if kind != "float32":
-            value = self._emit(Cast(kind), value)
+            value = self.emit(Cast(kind), value)
         width, shape = largest(count) * rows.block, self.builder.types[self.node.inputs[0]].shape
         op: Operator = Reshape((*outer, width))
         if width != shape[-1]:  # the last block is not full
-            value, kept = self._emit(op, value), (*outer, shape[-1])
+            value, kept = self.emit(op, value), (*outer, shape[-1])
             op = Slice((0,) * len(kept), kept, (1,) * len(kept))
         self.builder.add(op, value, output=last, name=self.node.name)
 
@@ -143,23 +143,20 @@ class _Writer:
             return taken
         *outer, width = self.builder.types[taken].shape
         count = 8 // rows.bits
-        shifts = self._table("shifts", owned(np.arange(0, 8, rows.bits, dtype=np.uint8)))
-        mask = self._table("mask", Splat((1 << rows.bits) - 1, "uint8", ()))
+        shifts = self.table("shifts", owned(np.arange(0, 8, rows.bits, dtype=np.uint8)))
+        mask = self.table("mask", Splat((1 << rows.bits) - 1, "uint8", ()))
         apart = self._shaped(taken, (*outer, width, 1))
-        found = self._emit(BitwiseAnd(), self._emit(BitShift(True), apart, shifts), mask)
+        found = self.emit(BitwiseAnd(), self.emit(BitShift(True), apart, shifts), mask)
         return self._shaped(found, (*outer, largest(width) * count))
 
     def _taken(self, what: str, array: Array) -> str:
-        table = self._table(what, owned(np.ascontiguousarray(array)))
-        return self._emit(Gather(0), table, self.node.inputs[1])
+        table = self.table(what, owned(np.ascontiguousarray(array)))
+        return self.emit(Gather(0), table, self.node.inputs[1])
 
     def _shaped(self, value: str, shape: tuple[AnySize, ...]) -> str:
-        return self._emit(Reshape(shape), value)
+        return self.emit(Reshape(shape), value)
 
-    def _emit(self, op: Operator, *inputs: str) -> str:
-        name = self.builder.fresh(f"{self.node.outputs[0]}.{op.title.lower()}")
-        return self.builder.add(op, *inputs, output=name, name=self.node.name)
-
-    def _table(self, what: str, value: Constant) -> str:
+    def table(self, what: str, value: Constant) -> str:
+        """Add a constant of the table's."""
         name = self.builder.fresh(f"{self.node.inputs[0]}.{what}")
         return self.builder.constant(name, value)

@@ -8,13 +8,13 @@ from typing import ClassVar
 from ..ir.build import GraphBuilder
 from ..ir.integer_sums import Bytes, moved, sums_of_filters
 from ..ir.ir import Graph, GraphNode, rebuilt
+from ..ir.replacement_writer import ReplacementWriter
 from ..ops.arithmetic import Add, Mul
 from ..ops.base import Operator
 from ..ops.convolution import IntegerConv
-from ..ops.functions import Cast
 from ..ops.matmul import IntegerMatMul
-from ..ops.reduction import ReduceSum
-from ..types import Constant, Splat
+from ..ops.reduction import IntegerSum
+from ..types import Splat
 from .levels import has_bytes
 
 _STEP = 128  # between a byte without a sign and one with it
@@ -59,18 +59,8 @@ def _is_mixed(graph: Graph, node: GraphNode) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
-    """Writes a product; it is what adds its nodes, too (`SumWriter`)."""
-
-    builder: GraphBuilder
-    node: GraphNode
-
-    def emit(self, op: Operator, *inputs: str) -> str:
-        name = self.builder.fresh(f"{self.node.outputs[0]}.{op.title.lower()}")
-        return self.builder.add(op, *inputs, output=name, name=self.node.name)
-
-    def table(self, what: str, value: Constant) -> str:
-        return self.builder.constant(self.builder.fresh(f"{self.node.outputs[0]}.{what}"), value)
+class _Writer(ReplacementWriter):
+    """Writes a product."""
 
     def write(self, signed: dict[str, str]) -> None:
         """The product of signed bytes, and what is added. signed: data that are so already."""
@@ -91,5 +81,4 @@ class _Writer:
         """The sum of the weights of each output, which broadcasts to the result."""
         if isinstance(self.node.op, IntegerConv):
             return sums_of_filters(self, weights)
-        wide = self.emit(Cast("int32"), weights)
-        return self.emit(ReduceSum((self.builder.types[wide].rank - 2,), True), wide)
+        return self.emit(IntegerSum((self.builder.types[weights].rank - 2,), True), weights)

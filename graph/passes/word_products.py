@@ -8,12 +8,13 @@ from typing import ClassVar
 from ..ir.build import GraphBuilder
 from ..ir.integer_sums import Bytes, constant_values, is_packed, moved
 from ..ir.ir import Graph, GraphNode, rebuilt
+from ..ir.replacement_writer import ReplacementWriter
 from ..ops.arithmetic import Mul, Sub
 from ..ops.base import Operator
 from ..ops.functions import Cast
 from ..ops.matmul import IntegerMatMul
 from ..ops.reduction import IntegerSum
-from ..types import Constant, Splat
+from ..types import Splat
 from .levels import has_bytes
 
 _STEP = 128  # between a byte without a sign and one with it
@@ -63,18 +64,8 @@ def _is_free(graph: Graph, node: GraphNode, known: set[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
-    """Writes a product; it is what adds its nodes, too (`SumWriter`)."""
-
-    builder: GraphBuilder
-    node: GraphNode
-
-    def emit(self, op: Operator, *inputs: str) -> str:
-        name = self.builder.fresh(f"{self.node.outputs[0]}.{op.title.lower()}")
-        return self.builder.add(op, *inputs, output=name, name=self.node.name)
-
-    def table(self, what: str, value: Constant) -> str:
-        return self.builder.constant(self.builder.fresh(f"{self.node.outputs[0]}.{what}"), value)
+class _Writer(ReplacementWriter):
+    """Writes a product."""
 
     def write(self, kind: str) -> None:
         """The product of words, and what it lacks."""

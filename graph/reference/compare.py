@@ -85,22 +85,42 @@ def compare(
         if before.types.get(name, after.types[name]) != after.types[name]
     ]:
         return GraphDifference(len(retyped), float("inf"), 0.0, retyped[0])
-    region, doubted, is_first = _differing(before, after), "", True
-    while True:
-        if limits is not None:
-            check_within(_effort(before, after, region), limits)
+    doubted = ""
+    for region in _regions(before, after, limits):
         result, zeros = _compared(before, after, region, seed)
         if result.equal and doubted not in zeros:
-            return result
+            break
         doubted = doubted if result.equal else result.worst
-        if is_first and (little := _with_little(before, after, region, limits)) != region:
-            found, zeros = _compared(before, after, little, seed)
-            if found.equal and doubted not in zeros:
-                return found
-        wider = region | _before(before, after, region, None)
-        if len(wider) == len(region):
-            return result
-        region, is_first = wider, False
+    return result
+
+
+def _regions(before: Graph, after: Graph, limits: ReferenceWork | None) -> Iterator[Region]:
+    """What is compared in turn: the nodes that differ; these, with all that take little before
+    them; then one step more of anything each time, up to the inputs. Raises: TooLarge.
+    """
+    region = _differing(before, after)
+    _check(before, after, region, limits)
+    yield region
+    little = _with_little(before, after, region)
+    if little != region and _is_within(before, after, little, limits):
+        yield little
+    while (wider := region | _before(before, after, region, None)) != region:
+        region = wider
+        _check(before, after, region, limits)
+        yield region
+
+
+def _check(before: Graph, after: Graph, region: Region, limits: ReferenceWork | None) -> None:
+    if limits is not None:
+        check_within(_effort(before, after, region), limits)
+
+
+def _is_within(before: Graph, after: Graph, region: Region, limits: ReferenceWork | None) -> bool:
+    try:
+        _check(before, after, region, limits)
+    except TooLarge:
+        return False
+    return True
 
 
 def _effort(before: Graph, after: Graph, region: Region) -> ReferenceWork:
@@ -249,21 +269,14 @@ def _differing(before: Graph, after: Graph) -> Region:
         region |= grown
 
 
-def _with_little(
-    before: Graph, after: Graph, region: Region, limits: ReferenceWork | None
-) -> Region:
+def _with_little(before: Graph, after: Graph, region: Region) -> Region:
     """The region with the nodes that compute what it reads and take little, and what these read in
-    turn; the region alone where all of it takes more than the limits.
+    turn.
     """
     little = _effort(before, after, region).steps // _LITTLE
     grown = region
     while cheap := _before(before, after, grown, little) - grown:
         grown |= cheap
-    if limits is not None:
-        try:
-            check_within(_effort(before, after, grown), limits)
-        except TooLarge:
-            return region
     return grown
 
 
