@@ -9,7 +9,7 @@ a run decides on the right, both stay as they are: `WordProducts` packs it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -85,11 +85,10 @@ def product_of_bytes(w: SumWriter, left: Bytes, right: Bytes, bias: str = "") ->
     return _plus(w, product, bias)
 
 
-def constant_values(constants: Container[str], nodes: Iterable[GraphNode]) -> set[str]:
-    """The values of nodes, in their order, that constants alone decide, and constants they read."""
-    known = set[str]()
+def constant_values(constants: Iterable[str], nodes: Iterable[GraphNode]) -> set[str]:
+    """Constants, whether one of the nodes reads them yet or not, and what they alone decide."""
+    known = set(constants)
     for node in nodes:
-        known.update(value for value in node.inputs if value in constants)
         if node.inputs and known.issuperset(node.inputs):
             known.update(node.outputs)
     return known

@@ -10,6 +10,7 @@ import pytest
 from tests.graph.onnx_reference import agree, model_of
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.convolution import Conv, IntegerConv
+from tilewright.graph.ops.matmul import IntegerMatMul
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
 
@@ -48,6 +49,19 @@ def test_bytes_with_and_without_sign_are_multiplied(a: str, b: str) -> None:
     zeros = {"p": drawn(3, a), "q": drawn(4, b)}
     agree("MatMulInteger", inputs | zeros, opset=10, tolerance=0)
     agree("MatMulInteger", inputs | zeros, opset=10, constants=("b", "p", "q"), tolerance=0)
+
+
+@pytest.mark.parametrize("a", ["int8", "uint8"])
+@pytest.mark.parametrize("zeros", ["pq", "p", ""])
+def test_bytes_meet_constants_as_processors_multiply_them(a: str, zeros: str) -> None:
+    """uint8 by int8, with no zero points in the product, as the first node of a model, too."""
+    inputs = {"a": drawn(1, a, 3, 8), "b": drawn(2, "int8", 8, 5)}
+    inputs |= {name: np.array(3, kind) for name, kind in zip("pq", (a, "int8"), strict=True)}
+    inputs = {name: value for name, value in inputs.items() if name in "ab" + zeros}
+    graph = import_onnx(model_of("MatMulInteger", inputs, opset=10, constants=tuple("b" + zeros)))
+    (product,) = (node for node in graph.nodes if isinstance(node.op, IntegerMatMul))
+    assert product.op == IntegerMatMul()
+    assert [graph.types[value].dtype for value in product.inputs] == ["uint8", "int8"]
 
 
 def test_each_row_may_have_its_zero_point() -> None:
