@@ -2,14 +2,15 @@
 
 A pass keeps names honest: a value that both graphs name is the same value. So the check takes the
 nodes that are not in both graphs, its region, feeds random numbers to the values that they read,
-evaluates both sides in float64 and compares every value that both sides compute. A rewrite may rest
-on more than it touches (two equal nodes were merged; an input is never negative), so where the
-sides differ the region takes in the nodes before it and the comparison is repeated, until the sides
-agree or the region begins at the model's inputs. Nodes that take little beside the first region are
-tried before that, all the way: a mask is often all that matters, and the layer before it is not
-computed. Where levels are rounded that is too far, since one next to a tie may go either way in all
-layers behind. Sides that differed in a value and then agree on nothing but zeros in it have shown
-nothing yet.
+evaluates both sides in float64 and compares every value that both sides compute. What was compared,
+the new side goes on with as the old one has it: each value is held against what stands right before
+it, and a level next to a tie, which may go either way, does so in no layer behind.
+
+A rewrite may rest on more than it touches (two equal nodes were merged; an input is never
+negative), so where values differ, the comparison of these is repeated with the nodes before them,
+until they agree or the region begins at the model's inputs. Nodes that take little beside the first
+region are tried before that, all the way: a mask is often all that matters, and the layer before it
+is not computed. Values that differed and then agree on nothing but zeros have shown nothing yet.
 
 In float64 nothing of a rewrite rounds but the constants that it makes, each once, to its own type.
 A rewrite that makes none may take those that it drops for what they were rounded from: Gelu divides
@@ -22,7 +23,7 @@ as much as that changes. A rewrite that neither makes nor drops a constant has n
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Generator, Hashable, Iterator, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -85,22 +86,26 @@ def compare(
         if before.types.get(name, after.types[name]) != after.types[name]
     ]:
         return GraphDifference(len(retyped), float("inf"), 0.0, retyped[0])
-    doubted = ""
-    for region in _regions(before, after, limits):
-        result, zeros = _compared(before, after, region, seed)
-        if result.equal and doubted not in zeros:
-            break
-        doubted = doubted if result.equal else result.worst
-    return result
-
-
-def _regions(before: Graph, after: Graph, limits: ReferenceWork | None) -> Iterator[Region]:
-    """What is compared in turn: the nodes that differ; these, with all that take little before
-    them; then one step more of anything each time, up to the inputs. Raises: TooLarge.
-    """
     region = _differing(before, after)
     _check(before, after, region, limits)
-    yield region
+    found = _compared(before, after, region, seed)
+    values, doubted = len(found.errors), found.differing
+    if not doubted:
+        return found.summary(values)
+    again = found
+    for wider in _wider(before, after, _computing(before, after, region, doubted), limits):
+        again = _compared(before, after, wider, seed, doubted)
+        if not again.differing and not again.zeros:
+            break
+    return again.summary(values) if again.differing else found.corrected(again).summary(values)
+
+
+def _wider(
+    before: Graph, after: Graph, region: Region, limits: ReferenceWork | None
+) -> Iterator[Region]:
+    """A region with all that take little before it; then with one step more of anything each time,
+    up to the inputs. Raises: TooLarge.
+    """
     little = _with_little(before, after, region)
     if little != region and _is_within(before, after, little, limits):
         yield little
@@ -137,6 +142,32 @@ class _Error(NamedTuple):
     is_zero: bool
 
 
+class _Errors(NamedTuple):
+    """Those of the values of a region, by name, and what rounding explains."""
+
+    errors: dict[str, _Error]
+    allowed: float
+
+    @property
+    def differing(self) -> frozenset[str]:
+        """The values that rounding does not explain."""
+        return frozenset(n for n, one in self.errors.items() if one.error > self.allowed)
+
+    @property
+    def zeros(self) -> frozenset[str]:
+        """The values that hold nothing but zeros."""
+        return frozenset(n for n, one in self.errors.items() if one.is_zero)
+
+    def corrected(self, again: _Errors) -> _Errors:
+        """With those that a wider region has shown to be equal."""
+        return _Errors(self.errors | again.errors, max(self.allowed, again.allowed))
+
+    def summary(self, values: int) -> GraphDifference:
+        """The largest. values: how many were compared."""
+        worst = max(self.errors.values(), key=lambda one: one.error, default=_Error("", 0.0, False))
+        return GraphDifference(values, worst.error, self.allowed, worst.name)
+
+
 class _Side(NamedTuple):
     """The nodes of one graph that are in the region, and the graph that defines what they read."""
 
@@ -145,24 +176,26 @@ class _Side(NamedTuple):
 
 
 def _compared(
-    before: Graph, after: Graph, region: Region, seed: int
-) -> tuple[GraphDifference, frozenset[str]]:
-    """How far the sides of a region differ; the values that hold nothing but zeros."""
+    before: Graph, after: Graph, region: Region, seed: int, doubted: Set[str] | None = None
+) -> _Errors:
+    """How far the sides of a region differ. doubted: the values that matter; None: all."""
     old, new = (_Side(graph, _inside(graph, region)) for graph in (before, after))
     names = [value for node in old.nodes for value in node.outputs if value in after.types]
     feeds = _feeds(before, after, region, seed)
     with np.errstate(all="ignore"):
-        found = list(_errors(old, new, feeds, names))
-        errors = {one.name: one.error for one in found}
-        worst = max(errors, key=lambda name: errors[name], default="")
-        error, made = errors.get(worst, 0.0), _made(before, new, names)
+        found = {
+            one.name: one
+            for one in _errors(old, new, feeds, names)
+            if doubted is None or one.name in doubted
+        }
+        made = _made(before, new, names)
         halves = (half_last_place(array.dtype) for array in made.values())
         allowed = max([ALLOWED_FLOAT64, *halves])
-        if allowed < error < np.inf:
+        more = max((one.error for one in found.values() if one.error < np.inf), default=0) - allowed
+        if more > 0:
             side, rounded = (new, made) if made else (old, _dropped(old, new))
-            allowed += ROUNDINGS * _rounding(side, rounded, feeds, names, seed)
-    zeros = frozenset(one.name for one in found if one.is_zero)
-    return GraphDifference(len(names), error, allowed, worst), zeros
+            allowed += _rounding(side, rounded, feeds, names, seed, more)
+    return _Errors(found, allowed)
 
 
 def _made(before: Graph, new: _Side, names: list[str]) -> dict[str, Array]:
@@ -207,10 +240,16 @@ def _read(side: _Side) -> dict[str, Constant]:
 
 
 def _rounding(
-    side: _Side, rounded: dict[str, Array], feeds: dict[str, Array], names: list[str], seed: int
+    side: _Side,
+    rounded: dict[str, Array],
+    feeds: dict[str, Array],
+    names: list[str],
+    seed: int,
+    more: float,
 ) -> float:
-    """By how much values change when these constants are off by half of their last place; what is
-    infinite or NaN on one side alone is no rounding.
+    """What is allowed because these constants may be off by half of their last place: so much as
+    that changes values, several times. What is infinite or NaN on one side alone is no rounding.
+    more: what would be enough.
     """
     if not rounded:
         return 0.0
@@ -220,7 +259,10 @@ def _rounding(
     for up in (True, False):
         off = {name: _off(array, up, seed) for name, array in rounded.items()}
         errors = _errors(side, loose, {**feeds, **off}, names)
-        most = max([most, *(one.error for one in errors if one.error < np.inf)])
+        changes = [ROUNDINGS * one.error for one in errors if one.error < np.inf]
+        most = max([most, *changes])
+        if most >= more:
+            break
     return most
 
 
@@ -246,6 +288,7 @@ class _Signature(NamedTuple):
 
 
 Region = frozenset[_Signature]
+_Values = Generator[tuple[str, Array], Array | None, None]
 
 
 def _signature(graph: Graph, node: GraphNode) -> _Signature:
@@ -267,6 +310,23 @@ def _differing(before: Graph, after: Graph) -> Region:
         if not grown - region:
             return region
         region |= grown
+
+
+def _computing(before: Graph, after: Graph, region: Region, doubted: Set[str]) -> Region:
+    """What of a region computes these values from others that a rewrite computes anew and both
+    sides name.
+    """
+    sides = [(graph, _inside(graph, region)) for graph in (before, after)]
+    old, new = ({_signature(graph, node) for node in nodes} for graph, nodes in sides)
+    agreed = {value for one in old - new for value in one.outputs if value in after.types}
+    found = set[_Signature]()
+    for graph, nodes in sides:
+        needed = set(doubted)
+        for node in reversed(nodes):
+            if not needed.isdisjoint(node.outputs):
+                found.add(_signature(graph, node))
+                needed.update(value for value in node.inputs if value not in agreed)
+    return frozenset(found)
 
 
 def _with_little(before: Graph, after: Graph, region: Region) -> Region:
@@ -322,23 +382,42 @@ def _random(type_: TensorType, generator: np.random.Generator) -> Array:
 
 
 def _errors(old: _Side, new: _Side, feeds: dict[str, Array], names: list[str]) -> Iterator[_Error]:
-    """The error of each name. Both sides are computed side by side, so that what was compared is
-    dropped while the rest is still to come.
+    """The error of each name, as far as what computes it brings it in: what was compared, the new
+    side goes on with as the old one has it. Both are computed side by side, so that what was
+    compared is dropped while the rest is still to come.
     """
     constants = new.graph.constants
-    folded = {name: constants[name] for name in names if name in constants}
-    others = _values(new, feeds, [name for name in names if name not in folded])
-    ahead: dict[str, Array] = {}
+    others = _values(new, feeds, [name for name in names if name not in constants])
+    next_one, ahead = _resume(others, None), dict[str, Array]()
     for name, expected in _values(old, feeds, names):
-        while name not in ahead and name not in folded:
-            ahead.update((next(others),))
-        got = array_of(folded[name]) if name in folded else ahead.pop(name)
-        yield _Error(name, relative_error(expected, got), not expected.any())
-        del expected, got
+        if name in constants:
+            yield _error(name, expected, array_of(constants[name]))
+            continue
+        ahead[name] = expected
+        while next_one is not None and next_one[0] in ahead:
+            value, got = next_one
+            wanted = ahead.pop(value)
+            yield _error(value, wanted, got)
+            del got
+            next_one = _resume(others, wanted)
+            del wanted
+        del expected
 
 
-def _values(side: _Side, feeds: dict[str, Array], names: list[str]) -> Iterator[tuple[str, Array]]:
-    """The named values, each when it is computed."""
+def _resume(values: _Values, sent: Array | None) -> tuple[str, Array] | None:
+    """The next value; None where there is none."""
+    try:
+        return values.send(sent)
+    except StopIteration:
+        return None
+
+
+def _error(name: str, expected: Array, got: Array) -> _Error:
+    return _Error(name, relative_error(expected, got), not expected.any())
+
+
+def _values(side: _Side, feeds: dict[str, Array], names: list[str]) -> _Values:
+    """The named values, each when it is computed; what is sent back stands for it from then on."""
     graph = side.graph
     inputs = {
         name: graph.types[name]

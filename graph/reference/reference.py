@@ -5,7 +5,7 @@ of branches and loops are evaluated as often as their data say.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -70,9 +70,10 @@ def computed(
     *,
     dtype: str | None,
     budget: StepBudget | None = None,
-) -> Iterator[tuple[str, Array]]:
+) -> Generator[tuple[str, Array], Array | None, None]:
     """The wanted values with their names, each as soon as NumPy has computed it; for the rest like
-    `evaluate`. What the reader drops and no node needs any more takes no memory.
+    `evaluate`. What the reader drops and no node needs any more takes no memory. An array that is
+    sent back stands for the value in all nodes behind.
     """
     wanted = tuple(dict.fromkeys(wanted))
     if unknown := [name for name in wanted if name not in graph.types]:
@@ -111,8 +112,11 @@ def computed(
         for value in (*node.inputs, *node.outputs):
             if uses[value] <= 0:
                 known.pop(value, None)
-        yield from ready.items()
-        del ready
+        for name in tuple(ready):
+            sent = yield name, ready.pop(name)
+            if sent is not None and name in known:
+                known[name] = sent
+            del sent
 
 
 def _evaluating(dtype: str | None, budget: StepBudget | None) -> Evaluate:

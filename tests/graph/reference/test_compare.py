@@ -145,6 +145,48 @@ def test_what_takes_little_is_computed_before_a_product_is(
     assert set(computed) == {(1024, 64), (1024, 32)}
 
 
+def test_only_what_differed_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two products are rewritten: one rests on a node further up, the other on nothing."""
+
+    def doubled(*steps: tuple[Operator, str, str]) -> Graph:
+        b = GraphBuilder("g")
+        for name, shape in (("x", (1024, 32)), ("k", (32, 32)), ("l", (32, 16))):
+            b.input(name, TensorType("float32", shape))
+        for op, inputs, output in ((Relu(), "k", "mask"), *steps):
+            b.add(op, *inputs.split(), output=output)
+        return b.finish(("y", "z"))
+
+    before = doubled(
+        (Relu(), "mask", "m"), (MatMul(), "x m", "y"), (Add(), "l l", "s"), (MatMul(), "y s", "z")
+    )
+    after = doubled(
+        (MatMul(), "x mask", "y"), (Add(), "l l", "s0"), (Identity(), "s0", "s"),
+        (MatMul(), "y s0", "z"),
+    )  # fmt: skip
+    computed: list[int] = []
+    own = MatMul.reference
+
+    def counted(self: MatMul, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        computed.append(arrays[1].shape[1])
+        return own(self, *arrays)
+
+    monkeypatch.setattr(MatMul, "reference", counted)
+    result = compare(before, after)
+    assert result.equal
+    assert result.values == 3
+    assert computed.count(32) > computed.count(16)
+
+
+def test_a_fault_is_found_where_it_is_although_others_follow() -> None:
+    """What a wrong value brings in does not hide behind it, nor is it charged to those behind."""
+    before = graph_of((Mul(), "x big", "a"), (Exp(), "a", "y"))
+    after = graph_of(
+        (Mul(), "x big", "a0"), (Mul(), "a0 c", "a"), (Identity(), "a", "b"), (Exp(), "b", "y")
+    )
+    result = compare(before, after)
+    assert (result.equal, result.worst) == (False, "a")
+
+
 def test_sides_that_differed_and_agree_on_zeros_alone_have_shown_nothing() -> None:
     """r + r and r * r agree where no element of x - 100 is positive; x is no random number but
     100 times as large.
@@ -273,6 +315,37 @@ def test_a_short_number_that_is_dropped_was_rounded_from_nothing() -> None:
     one, more = (b.constant(f"c{v}", np.array(v, np.float32)) for v in (1.0, 1.5))
     b.add(Mul(), b.add(Mul(), "x", one), more, output="y")
     assert compare(b.finish(("y",)), graph_of((Mul(), "x x", "y"))).allowed == 1e-11
+
+
+def test_each_of_many_layers_of_levels_is_compared_by_itself() -> None:
+    """Scales join weights in all layers, and each reads whole numbers of floats in place of
+    integers: levels next to a tie would differ in all layers behind.
+    """
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal((64, 64), np.float32) for _ in range(6)]
+
+    def network(*, joined: bool) -> Graph:
+        builder = GraphBuilder("net")
+        value = builder.input("x", TensorType("float32", (256, 64)))
+        for layer, numbers in enumerate(weights):
+            scale = np.float32(0.1234567 if layer else 12345.67)  # some million levels in each
+            if joined:
+                w = builder.constant(f"w{layer}", owned(numbers * scale))
+                sums = builder.add(MatMul(), value, w, output=f"sums{layer}")
+            else:
+                w = builder.constant(f"w{layer}", owned(numbers))
+                s = builder.constant(f"s{layer}", Splat(float(scale), "float32", ()))
+                product = builder.add(MatMul(), value, w)
+                sums = builder.add(Mul(), product, s, output=f"sums{layer}")
+            whole = builder.add(Round(), sums, output=f"round{layer}")
+            levels = builder.add(Cast("int64"), whole, output=f"levels{layer}")
+            wide = builder.add(Cast("float32"), levels, output=f"value{layer}")
+            value = whole if joined and layer < 5 else wide
+        return builder.finish((value, "levels5"))
+
+    result = compare(network(joined=False), network(joined=True))
+    assert result.equal
+    assert result.error < 1e-6
 
 
 def test_levels_next_to_a_tie_are_not_carried_from_layer_to_layer() -> None:
