@@ -1,7 +1,8 @@
 """A FusedKernel as a PrimFunc: the tensor expressions of its operators, one reading the other.
 
 What is of a type that is stored and not computed in is computed in float32, such as float16, or
-in int32, such as int4: widened where it is read, rounded once where the result is stored.
+in int32, such as int4: widened where it is read, rounded once where the result is stored. An
+operator that widens what it reads itself gets operands as they are stored.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ def express(fused: FusedKernel) -> PrimFunc:
     """
     moves = all(step.op.role is OperatorRole.MOVEMENT for step in fused.steps)
     kinds = [dtype(operand.type.dtype) for operand in fused.operands]
+    kept = [moves or _is_kept(fused, n) for n in range(len(kinds))]
     tensors = [
-        _tensor(operand, kind if moves else computed_type(kind))
-        for operand, kind in zip(fused.operands, kinds, strict=True)
+        _tensor(operand, kind if is_kept else computed_type(kind))
+        for operand, kind, is_kept in zip(fused.operands, kinds, kept, strict=True)
     ]
     listed = [n for n, operand in enumerate(fused.operands) if operand.scalar is None]
     parameters = [tensors[n] for n in listed]
@@ -45,6 +47,11 @@ def express(fused: FusedKernel) -> PrimFunc:
     ]
     func = te.func(*parameters, *results, name=fused.name, sizes=_untold(parameters, results))
     return _narrowed(replace(func, facts=_facts(fused)), [kinds[n] for n in listed])
+
+
+def _is_kept(fused: FusedKernel, number: int) -> bool:
+    """Whether all that read an operand widen it themselves."""
+    return all(step.op.widens for step in fused.steps if number in step.inputs)
 
 
 def _expressed(step: KernelStep, inputs: Sequence[te.Tensor]) -> tuple[te.Tensor, ...]:

@@ -109,7 +109,8 @@ class Operator(ABC):
     number. commutative: whether its two inputs may change places. decides: whether it makes a great
     difference of a small one, though it gives floats. checks_indices: whether an index out of
     range refuses a run. is_of_levels: whether its numbers are scales and zeros, of which each layer
-    of a model has its own, so that kernels take them as operands.
+    of a model has its own, so that kernels take them as operands. widens: whether its expression
+    reads what is stored in few bits as it is, and widens that where it computes with it.
     """
 
     role: ClassVar[OperatorRole]
@@ -120,6 +121,7 @@ class Operator(ABC):
     decides: ClassVar[bool] = False
     checks_indices: ClassVar[bool] = False
     is_of_levels: ClassVar[bool] = False
+    widens: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         role = getattr(cls, "role", None)

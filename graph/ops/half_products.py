@@ -47,6 +47,7 @@ class HalfConv(Convolution):
     """Conv of floats of 16 bits, or of these and float32, in float32."""
 
     operand_names: ClassVar[tuple[str, ...]] = ("x", "w")
+    widens = True  # so that data is padded in 16 bits, of which instructions multiply pairs
 
     def channels_last(self) -> HalfConv:
         return replace(self, layout="NHWC")

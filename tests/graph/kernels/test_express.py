@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from tilewright.graph.ir.build import GraphBuilder
@@ -13,6 +14,8 @@ from tilewright.graph.kernels.groups import FusionGroup
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sub
 from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.functions import Cast
+from tilewright.graph.ops.half_products import HalfConv
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import TensorType
 from tilewright.tir.interpreter.interpreter import interpret
@@ -70,6 +73,28 @@ def test_a_fused_convolution_computes_what_its_nodes_do() -> None:
     arrays = (feeds["x"], graph.constants["w"], graph.constants["b"], feeds["r"])
     (got,) = interpret(func, *arrays, checked=True)  # type: ignore[arg-type]
     np.testing.assert_allclose(got, evaluate(graph, feeds)["y"], rtol=1e-5, atol=1e-5)
+
+
+def test_data_of_16_bits_is_padded_as_it_is_where_others_do_not_compute_with_it() -> None:
+    """Instructions multiply pairs of it; a sum that reads it, too, is one of float32."""
+
+    def stages(*, is_residual: bool) -> dict[str, str]:
+        builder = GraphBuilder("g")
+        x = builder.input("x", TensorType("bfloat16", (1, 5, 5, 4)))
+        w = builder.constant("w", np.ones((3, 3, 4, 4), ml_dtypes.bfloat16))
+        y = builder.add(HalfConv((1, 1), (1, 1, 1, 1), layout="NHWC"), x, w)
+        if is_residual:
+            y = builder.add(Add(), y, builder.add(Cast("float32"), x))
+        graph = builder.finish((y,))
+        func = express(fused_kernel_of(graph, FusionGroup(graph.nodes))[0])
+        image = np.random.default_rng(0).standard_normal((1, 5, 5, 4)).astype(ml_dtypes.bfloat16)
+        (got,) = interpret(func, image, graph.constants["w"], checked=True)  # type: ignore[arg-type]
+        wanted = evaluate(graph, {"x": image}, dtype="float32")[y]
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+        return {buffer.name: str(buffer.type) for buffer in func.allocations}
+
+    assert stages(is_residual=False)["halfconv_pad"] == "bfloat16"
+    assert stages(is_residual=True)["halfconv_pad"] == "float32"
 
 
 def test_operands_keep_their_order() -> None:

@@ -117,6 +117,14 @@ def test_pairs_of_bfloat16_are_multiplied_where_the_processor_does_it() -> None:
     assert "dpbf16" not in str(compile(images(), HERE[0], cache=False).source)
 
 
+def test_windows_that_reach_past_an_image_multiply_pairs_too() -> None:
+    asked = {"conv2": "bfloat16"}
+    report = compile(images(), PAIRS, precision=asked, verify="off", cache=False).explain()
+    (layer,) = report.precision.rounded
+    assert layer.precision == "data and weights in bfloat16"
+    assert [k.rule for k in report.kernels if "halfconv" in k.name] == ["dots"]
+
+
 def test_a_few_rows_get_weights_of_16_bits_and_many_rows_stay_float32() -> None:
     one = compile(classifier(1, 1024), "c:avx2", precision="float16", verify="off", cache=False)
     assert len(one.explain().precision.rounded) == 3
