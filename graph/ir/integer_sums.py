@@ -18,19 +18,22 @@ import numpy as np
 from ...tir.sizes import AnySize, closed, is_closed, largest, product_of
 from ..ops.arithmetic import Add, Mul, Sub
 from ..ops.base import Operator
-from ..ops.convolution import Conv, IntegerConv
+from ..ops.convolution import Conv, Convolution, IntegerConv
 from ..ops.functions import Cast
 from ..ops.matmul import IntegerMatMul, MatMul
 from ..ops.movement import Reshape
 from ..ops.reduction import IntegerSum
+from ..ops.repetition import Expand
 from ..ops.size_values import SizeValues
 from ..ops.slicing import Pad
-from ..types import Constant, Splat, TensorType, array_of
+from ..types import Constant, Shape, Splat, TensorType, array_of
 from .build import GraphBuilder
 from .ir import GraphNode
 
 _TOGETHER = 4  # bytes that processors multiply and add up at once
+_LANES = 4  # sums that every processor which multiplies bytes adds up in a vector
 _COLUMNS = 8  # at least of a product whose operand on the right is packed in a run
+_JOINED = 4  # groups at most, whose sums have zeros for what they do not share
 _FEW = 16  # channels, below which those that are missing cost less than loads of single bytes
 
 
@@ -109,6 +112,15 @@ def is_packed(left: TensorType, right: TensorType) -> bool:
     return several and closed(columns) >= _COLUMNS and closed(steps) >= _TOGETHER
 
 
+def fills_lanes(op: Convolution, filters: Shape) -> bool:
+    """Whether a convolution has vectors of sums of the products of bytes: one of one group does;
+    groups must have several channels, and they, or a few that are joined, vectors of outputs.
+    """
+    size = largest(filters[0]) // op.groups
+    counts = (n for n in range(1, _JOINED + 1) if op.groups % n == 0)
+    return op.groups == 1 or (filters[1] != 1 and any(n * size % _LANES == 0 for n in counts))
+
+
 def convolution_of_bytes(
     w: SumWriter, op: Conv, data: Bytes, weights: Bytes, bias: str = ""
 ) -> str:
@@ -118,13 +130,14 @@ def convolution_of_bytes(
     left, right = moved(w, data, "uint8"), moved(w, weights, "int8")
     types = w.builder.types
     image, filters = types[left.value].shape, types[right.value].shape
-    if op.groups > 1 or op.layout != "NCHW" or not is_closed((*image[1:], *filters)):
+    has_vectors = op.layout == "NCHW" and fills_lanes(op, filters)
+    if not has_vectors or not is_closed((*image[1:], *filters)):
         return _plus(w, w.emit(op, _centred(w, data), _centred(w, weights)), bias)
-    few = closed(image[1]) < _FEW and closed(image[1]) % _TOGETHER
+    few = op.groups == 1 and closed(image[1]) < _FEW and closed(image[1]) % _TOGETHER
     if few and not right.zero:  # so that a weight of 0 counts nothing
         left, right = (_with_channels(w, one, _TOGETHER) for one in (left, right))
         image, filters = types[left.value].shape, types[right.value].shape
-    integer = IntegerConv(op.strides, op.pads, op.dilations)
+    integer = IntegerConv(op.strides, op.pads, op.dilations, op.groups)
     zero = _number(w, left.zero) if left.zero else 0
     is_whole = False
     if zero is not None and 0 <= zero <= 255:  # padding stands for 0: each window has all terms
@@ -139,15 +152,27 @@ def convolution_of_bytes(
         zeros = right.zero
         if types[zeros].rank == len(filters):  # a number for each filter: a channel of the result
             zeros = w.emit(Reshape((*types[zeros].shape[:1], *types[zeros].shape[2:])), zeros)
-        ones = w.table("ones", Splat(1, "int8", (1, *map(closed, filters[1:]))))
-        sums = w.emit(integer, left.value, ones)
+        ones = w.table("ones", Splat(1, "int8", (op.groups, *map(closed, filters[1:]))))
+        sums = _of_outputs(w, w.emit(integer, left.value, ones), closed(filters[0]))
         product = w.emit(Sub(), product, w.emit(Mul(), zeros, sums))
         if left.zero:
             terms = product_of(filters[1:])
             count = _count(w, terms) if is_whole else _inside(w, integer, left, ones)
+            if op.groups > 1 and not is_whole:
+                count = _of_outputs(w, count, closed(filters[0]))
             both = w.emit(Mul(), left.zero, zeros)
             bias = _plus(w, bias, w.emit(Mul(), both, count))
     return _plus(w, product, bias)
+
+
+def _of_outputs(w: SumWriter, sums: str, outputs: int) -> str:
+    """Sums of the groups of an image, [n, groups, ...], one for each output."""
+    batch, groups, *spatial = w.builder.types[sums].shape
+    if groups == 1:
+        return sums
+    each = w.emit(Reshape((batch, groups, 1, *spatial)), sums)
+    each = w.emit(Expand((batch, groups, outputs // closed(groups), *spatial)), each)
+    return w.emit(Reshape((batch, outputs, *spatial)), each)
 
 
 def _with_channels(w: SumWriter, bytes_: Bytes, together: int) -> Bytes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from ...tir.target.target import Target
 from .collapse import as_matrix_product
 from .fused_kernel import FusedKernel
+from .joined_groups import as_joined
 from .network_order import as_network
 from .online_attention import as_online
 from .searched_scatter import as_search
@@ -62,12 +64,23 @@ _WINOGRAD_4X4 = Algorithm(
     lambda fused: as_winograd(fused, 4),
     expected_error=expected_error,
 )
+_JOINED = tuple(
+    Algorithm(
+        f"joined-{lanes}",
+        f"in groups of {lanes} outputs",
+        partial(as_joined, lanes=lanes),
+        keeps_order=True,
+        cpu=True,
+    )
+    for lanes in (4, 8, 16)
+)
 _ONLINE = Algorithm("online", "by tiles of keys", as_online, gpu=True)
 _NETWORK = Algorithm("network", "by a sorting network", as_network, keeps_order=True, cpu=True)
 _SEARCH = Algorithm("search", "by search", as_search, keeps_order=True, gpu=True)
 
 # in the order in which they are priced: of equal prices the first is taken
 ALGORITHMS: Mapping[str, Algorithm] = {
-    one.name: one for one in (_MATMUL, _WINOGRAD, _WINOGRAD_4X4, _ONLINE, _NETWORK, _SEARCH)
+    one.name: one
+    for one in (_MATMUL, _WINOGRAD, _WINOGRAD_4X4, *_JOINED, _ONLINE, _NETWORK, _SEARCH)
 }
 ROUNDING_MORE = frozenset(one.name for one in ALGORITHMS.values() if one.expected_error)

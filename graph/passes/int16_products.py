@@ -18,11 +18,12 @@ def has_int16(graph: Graph) -> bool:
 class Int16Products:
     """Replace a product of numbers that int16 and bytes stand for by one of integers, in int32.
 
-    a * r  times  b * s   ->   float(sum a * b) * (r * s)
+    (a - p) * r  times  (b - q) * s   ->   float(sum a * (b - q)  -  p * sum (b - q)) * (r * s)
 
-    Exact where no sum leaves int32, which the weights show: 2**15 times the sum of their sizes is
-    below 2**31 for each output, as it is for 768 weights of 85 on average; others stay floats. Zero
-    points are 0. What joins is what joins products of bytes (`IntegerProducts`).
+    Exact where no result leaves int32, which the weights show: 2**15 and the size of p times the
+    sum of the sizes of b - q is below 2**31 for each output, as it is for 768 weights of 85 on
+    average and a p of 0; others stay floats. p is one number that is known. What joins is what
+    joins products of bytes (`IntegerProducts`).
     needs: pairs of int16 in an instruction, without which floats are faster.
     """
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...tir.dtype import dtype
 from ...tir.sizes import largest, product_of
 from ..ir.build import GraphBuilder
-from ..ir.integer_sums import Bytes, convolution_of_bytes, is_packed, product_of_bytes
+from ..ir.integer_sums import (
+    Bytes,
+    convolution_of_bytes,
+    fills_lanes,
+    is_packed,
+    product_of_bytes,
+)
 from ..ir.ir import Graph, GraphNode
 from ..ops.activation import Relu
-from ..ops.arithmetic import Add, Div, Mul
+from ..ops.arithmetic import Add, Div, Mul, Sub
 from ..ops.base import Operator
 from ..ops.convolution import Conv, ExactConv, IntegerConv
 from ..ops.functions import Cast
@@ -39,12 +47,13 @@ class IntegerProducts:
 
     (a - p) * r  times  (b - q) * s   ->   float(sum (a - p) * (b - q)) * (r * s)
 
-    MatMul, Gemm and Conv of one group, or of as many as channels, in float32 where that has the
-    sums exactly (`ExactConv`). s and q are constants, one number or one for each output; b is one,
-    too, or a run decides it, in a product of matrices that is worth packing it. r is one number, or
-    one for each row of a matrix. What nobody else reads joins: a bias of integers at the scale
-    r * s, or of floats, a Relu, and the division by the scale t of the levels to which the result
-    is rounded, as r * s / t, which is how ONNX's QLinearConv has it, or the product with 1 / t.
+    MatMul, Gemm and Conv; one of groups of one output in float32, where that has the sums exactly
+    (`ExactConv`), of others where these fill vectors (`fills_lanes`). s and q are constants, one
+    number or one for each output; b is one, too, or a run decides it, in a product of matrices that
+    is worth packing it. r is one number, or one for each row of a matrix. What nobody else reads
+    joins: a bias of integers at the scale r * s, or of floats, a Relu, and the division by the
+    scale t of the levels to which the result is rounded, as r * s / t, which is how ONNX's
+    QLinearConv has it, or the product with 1 / t.
     needs: what a target must have, since without it products of floats are faster.
     """
 
@@ -73,7 +82,8 @@ def with_integer_products(graph: Graph, *, words: bool = False) -> Graph:
 class _Product:
     """A product and what joins it.
 
-    zero: that of the data where it is one number that is known. filters: the weights less their
+    zero: that of the data where it is one number that is known; lacking: of int16, what it adds to
+    each output. filters: the weights less their
     zero, of a convolution whose sums are exact in float32. factors: what the sums are
     multiplied with, one for each output or one; is_whole: they include the scale of the data. bias:
     integers, one for each output; added: floats, behind the factors. ends: the values of the nodes
@@ -92,6 +102,7 @@ class _Product:
     is_relu: bool = False
     filters: Scales | None = None
     largest: int = 0
+    lacking: Zeros | None = None
 
     @property
     def behind(self) -> tuple[int, ...]:
@@ -132,17 +143,38 @@ class _Finder:
         zeros = self.reader.zeros(data.zero)
         whole = None if zeros is None or zeros.size != 1 else int(zeros.reshape(()))
         found = _Product(node, data, weights, whole, scale, own is not None, node.outputs)
-        if self.words:
-            sums = self._largest_sum(weights, axis)
-            if whole != 0 or zero.any() or sums >= 2**31:
-                return None
-            found = replace(found, largest=sums)
-        elif isinstance(node.op, Conv) and node.op.groups > 1:
-            filters = self._filters(weights)
-            if whole is None or filters is None:
-                return None
-            found = replace(found, filters=filters)
-        return self._biased(found, node.inputs[2]) if len(node.inputs) == 3 else found
+        summed = self._of_words(found, axis) if self.words else self._of_bytes(found)
+        if summed is None or len(node.inputs) < 3:
+            return summed
+        return self._biased(summed, node.inputs[2])
+
+    def _of_words(self, one: _Product, axis: int) -> _Product | None:
+        """With the bound of its sums; None where they may leave int32. What a zero of the data adds
+        is known of matrices and filters, not of stacks of matrices.
+        """
+        weights, zero = one.weights, one.zero
+        is_stack = isinstance(one.node.op, MatMul) and weights.scale.ndim > 2
+        if zero is None or (zero and is_stack) or weights.value not in self.graph.constants:
+            return None
+        by_output = self._by_output(weights, axis)
+        sizes = np.abs(by_output)
+        most = int(sizes.sum(axis=1).max(initial=0)) * (2**15 + abs(zero))
+        if most >= 2**31 or sizes.max(initial=0) >= 2**15:
+            return None
+        lacking = -zero * by_output.sum(axis=1)
+        return replace(one, largest=most, lacking=lacking.astype(np.int32))
+
+    def _of_bytes(self, one: _Product) -> _Product | None:
+        """With filters, where each group has one output and sums are exact in float32; None where
+        its sums have no vectors.
+        """
+        op, types = one.node.op, self.graph.types[one.weights.value]
+        if not isinstance(op, Conv) or not _has_lone_outputs(op, types):
+            return one
+        filters = None if one.zero is None else self._filters(one.weights)
+        if filters is None and not fills_lanes(op, types.shape):
+            return None
+        return replace(one, filters=filters)
 
     def _is_packed(self, node: GraphNode, data: Levels, weights: KnownLevels) -> bool:
         """Whether a product is worth packing weights of a run in it."""
@@ -153,13 +185,13 @@ class _Finder:
                 right = TensorType(right.dtype, tuple(right.shape[axis] for axis in order))
         return not isinstance(node.op, Conv) and is_packed(left, right)
 
-    def _largest_sum(self, weights: KnownLevels, axis: int) -> int:
-        """What no sum of int16 times the weights of an output exceeds."""
+    def _by_output(self, weights: KnownLevels, axis: int) -> NDArray[np.int64]:
+        """The weights less their zero, those of each output."""
         levels = array_of(self.graph.constants[weights.value]).astype(np.int64)
         if weights.order is not None:
             levels = levels.transpose(weights.order)
-        others = tuple(n for n in range(levels.ndim) if n != axis)
-        return int(np.abs(levels).sum(axis=others).max(initial=0)) << 15
+        moved = np.moveaxis(levels - weights.zero, axis, 0)
+        return moved.reshape(moved.shape[0], math.prod(moved.shape[1:]))
 
     def _filters(self, weights: KnownLevels) -> Scales | None:
         """Weights less their zero, as float32; None where this does not hold the sums exactly."""
@@ -180,9 +212,9 @@ class _Finder:
         if x.dtype not in (("int16",) if self.words else NARROW) or w.dtype not in NARROW:
             return False
         match op:
-            case Conv(groups=1, layout="NCHW", data=None):
+            case Conv(layout="NCHW", data=None) if fills_lanes(op, w.shape):
                 terms, is_row = product_of(w.shape[1:]), False
-            case Conv(layout="NCHW", data=None) if op.groups == w.shape[0] and not self.words:
+            case Conv(layout="NCHW", data=None) if _has_lone_outputs(op, w) and not self.words:
                 terms, is_row = product_of(w.shape[1:]), False
             case Gemm(trans_a=False, beta=1.0) | MatMul():
                 terms, is_row = x.shape[-1], True
@@ -264,6 +296,11 @@ class _Finder:
         return None
 
 
+def _has_lone_outputs(op: Conv, weights: TensorType) -> bool:
+    """Whether each group has one output, as those of a depthwise convolution."""
+    return op.groups > 1 and op.groups == weights.shape[0]
+
+
 def output_axis(op: Operator, rank: int) -> int:
     """The axis of weights that is one of the result's."""
     return 0 if isinstance(op, Conv) or (isinstance(op, Gemm) and op.trans_b) else rank - 1
@@ -326,8 +363,8 @@ class _Writer:
 
     def _sums(self, bias: str) -> str:
         op, weights = self.one.node.op, self.one.weights
-        if self.one.largest:
-            return self._sums_of_words(bias)
+        if self.one.lacking is not None:
+            return self._sums_of_words(self.one.lacking)
         data = Bytes(self._byte(self.one.data.value), self._data_zero())
         value, zero = self._byte(weights.value), weights.zero
         if weights.order is not None:
@@ -339,19 +376,26 @@ class _Writer:
             return convolution_of_bytes(self, op, data, right, bias)
         return product_of_bytes(self, data, right, bias)
 
-    def _sums_of_words(self, bias: str) -> str:
-        """Sums of products of numbers of 16 bits, those of the weights made of bytes at build."""
+    def _sums_of_words(self, lacking: Zeros) -> str:
+        """Sums of products of numbers of 16 bits, those of the weights made of bytes at build. In
+        int32 they may wrap around until what they lack is added.
+        """
         op, weights, data = self.one.node.op, self.one.weights, self.one.data.value
         value = self.emit(Cast("int16"), weights.value)
         if weights.order is not None:
             value = self.emit(Transpose(weights.order), value)
+        if weights.zero.any():
+            zero = self.table("zero", _constant(weights.zero.astype(np.int16)))
+            value = self.emit(Sub(), value, zero)
         if isinstance(op, Gemm) and op.trans_b:
             value = self.emit(Transpose((1, 0)), value)
         integer: Operator = IntegerMatMul()
         if isinstance(op, Conv):
-            integer = IntegerConv(op.strides, op.pads, op.dilations)
+            zero_ = self.one.zero or 0
+            integer = IntegerConv(op.strides, op.pads, op.dilations, op.groups, zero=zero_)
         sums = self.emit(integer, data, value)
-        return self.emit(Add(), sums, bias) if bias else sums
+        bias = lacking if self.one.bias is None else lacking + self.one.bias
+        return self.emit(Add(), sums, self._list("bias", bias)) if bias.any() else sums
 
     def _exact_sums(self, filters: Scales) -> str:
         """The sums of a convolution in float32, and what is added to them."""

@@ -88,13 +88,14 @@ class LevelReader:
         return None if source is None else apply(node.op, source)[0]
 
     def zeros(self, value: str) -> Zeros | None:
-        """The known numbers that stand for 0, which are bytes; None for others. value: "" for 0."""
+        """The known numbers that stand for 0, levels too; None for others. value: "" for 0."""
         found = self.known(value) if value else np.zeros((), np.int32)
         if found is None:
             return None
         with np.errstate(invalid="ignore"):  # NaN becomes some integer, which it does not equal
             whole = found.astype(np.int32)
-        return whole if np.array_equal(whole, found) and np.all(np.abs(whole) <= 255) else None
+        most = 2**15 if "int16" in self.kinds else 255
+        return whole if np.array_equal(whole, found) and np.all(np.abs(whole) <= most) else None
 
     def levels(self, value: str) -> Levels | None:
         """What a float32 stands for; None where it is spelled otherwise."""

@@ -42,6 +42,7 @@ from .level_clamps import LevelClamps
 from .level_motion import LevelMotion
 from .level_quotients import LevelQuotients
 from .level_rows import LevelRows
+from .level_transposes import LevelTransposes
 from .max_pool_splitting import MaxPoolSplitting
 from .mean_recognition import MeanRecognition
 from .pad_folding import PadFolding
@@ -129,6 +130,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     DeadCode(),
     # queries, keys and values of one tensor, now that only an attention reads them
     HeadMerging(),
+    # needs constants; before ReshapeMotion, so that Reshapes follow as well
+    LevelTransposes(),
     # spatial operators to NHWC; permutes weights
     ChannelsLast(),
     # needs the layout: rows of pixels are gathered, channels are not

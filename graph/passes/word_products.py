@@ -17,6 +17,7 @@ from ..ops.reduction import IntegerSum
 from ..types import Splat
 from .levels import has_bytes
 
+_WIDE = "int16"
 _STEP = 128  # between a byte without a sign and one with it
 
 
@@ -27,7 +28,8 @@ class WordProducts:
     sum (a - p) * (b - q)   ->   sum c * d  -  r * sum d  -  s * sum c  +  r * s * terms
 
     c is a, or a and 128 more or less, as its type asks, and r is p and as much more or less; d and
-    s are so of b and q. Enough rows must meet what is packed (`is_packed`).
+    s are so of b and q. Of 16 bits, c is a - p, and r is 0. Enough rows must meet what is packed
+    (`is_packed`).
     data: what the instruction multiplies with unsigned bytes: int8 with VNNI and usdot, uint8 with
     udot, int16 where pairs are multiplied. needs, idle: as passes have them.
     """
@@ -74,7 +76,7 @@ class _Writer(ReplacementWriter):
         terms = self.builder.types[left].shape[-1]
         assert isinstance(terms, int)
         p, q = self.node.op.zeros
-        c, r = self._moved(left, p, kind)
+        c, r = self._centred(left, p) if kind == _WIDE else self._moved(left, p, kind)
         d, s = self._moved(right, q, "uint8")
         steps: list[tuple[Operator, str]] = [(IntegerMatMul(in_words=True), d)]
         if s:
@@ -90,10 +92,15 @@ class _Writer(ReplacementWriter):
         op, other = steps[-1]
         self.builder.add(op, value, other, output=self.node.outputs[0], name=self.node.name)
 
+    def _centred(self, value: str, zero: int) -> tuple[str, int]:
+        """Bytes less their zero, which has its place in 16 bits, and the zero that is left."""
+        wide = self.emit(Cast(_WIDE), value)
+        if not zero:
+            return wide, 0
+        return self.emit(Sub(), wide, self.table("number", Splat(zero, _WIDE, ()))), 0
+
     def _moved(self, value: str, zero: int, kind: str) -> tuple[str, int]:
-        """Bytes, and their zero, in another type."""
-        if kind == "int16":
-            return self.emit(Cast(kind), value), zero
+        """Bytes, and their zero, in another type of as many bits."""
         by = _offset(kind) - _offset(self.builder.types[value].dtype)
         return moved(self, Bytes(value), kind).value, zero + by
 

@@ -5,9 +5,10 @@ may run whole, or with only the first of its elementwise operators, the others i
 own; what stands before a softmax or a normalisation is computed in its kernel, or apart; a
 convolution of 1x1 windows may also run as a matrix product, one of 3x3 windows by Winograd's
 algorithms, but not in a strict build: by F(2x2), and where a tolerance was given that its expected
-error does not exceed, by F(4x4), which rounds more. Every alternative is built and priced; the
-cheapest total is taken, and of equals the one with the fewest kernels. Groups that only move or
-combine elements always run whole.
+error does not exceed, by F(4x4), which rounds more; one of integers in groups may join some of
+these. Every alternative is built and priced; the cheapest total is taken, and of estimates that are
+as good as equal the one with the fewest kernels. Groups that only move or combine elements always
+run whole.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from ..kernels.groups import FusionGroup
 from ..ops.base import OperatorRole
 from .fusion import ordered
 from .pricing import PricedKernel, Pricer
+
+# estimates are not better than that: a kernel less stores and reads less, which is sure
+NEAR = 1.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,11 @@ def without(decision: GroupDecision, algorithms: Collection[str]) -> GroupDecisi
 
 
 def _cheapest(found: Sequence[Alternative]) -> Alternative:
-    return min(found, key=lambda one: (one.seconds, len(one.parts)))
+    best = min(found, key=lambda one: (one.seconds, len(one.parts)))
+    if best.measured:
+        return best
+    near = [one for one in found if one.seconds <= NEAR * best.seconds]
+    return min(near, key=lambda one: (len(one.parts), one.seconds))
 
 
 def chosen_parts(graph: Graph, decisions: tuple[GroupDecision, ...]) -> tuple[KernelChoice, ...]:

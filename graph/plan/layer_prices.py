@@ -11,6 +11,7 @@ from ...runtime.model.precision_report import LayerTimes
 from ...tir.target.target import Target
 from ..ir.ir import Graph
 from ..ops.base import OperatorRole
+from ..ops.convolution import Conv
 from .choose import Alternative
 from .plan import plan_model
 
@@ -28,11 +29,12 @@ class LayerPrices:
 
     def times(self, floats: Graph, with_levels: Callable[[], Graph]) -> LayerTimes | None:
         """Seconds of the one product of a graph and of what its kernel does besides, as it is and
-        with levels. None where floats are multiplied as often as the product says: there bytes take
-        fewer cycles on every target that multiplies them.
+        with levels. None where floats are multiplied as often as the product says, in one group:
+        there bytes take fewer cycles on every target that multiplies them.
         """
         plain = self._product(floats)
-        if all(part.group.algorithm in _AS_DEFINED for part in plain.parts):
+        has_groups = any(isinstance(n.op, Conv) and n.op.groups > 1 for n in floats.nodes)
+        if not has_groups and all(part.group.algorithm in _AS_DEFINED for part in plain.parts):
             return None
         narrow = self._product(with_levels())
         return LayerTimes(narrow=narrow.seconds, floats=plain.seconds, is_estimate=True)

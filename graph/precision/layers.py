@@ -10,6 +10,7 @@ import numpy as np
 
 from ...runtime.model.precision_report import LayerTimes
 from ...tir.sizes import largest, product_of
+from ..ir.integer_sums import fills_lanes
 from ..ir.ir import Graph, GraphNode
 from ..ops.convolution import Conv
 from ..ops.matmul import Gemm, MatMul
@@ -101,8 +102,9 @@ def _why_kept(graph: Graph, layer: Layer) -> str:
         if types[node.inputs[2]].elements not in (1, shape[layer.axis]):
             return "its bias is not one number for each output"
     match node.op:
-        case Conv(groups=groups) if groups != 1:
-            return f"its channels are in {groups} groups"
+        case Conv() as op if not fills_lanes(op, shape):
+            few = "" if shape[1] == 1 else ", which fill no vectors"
+            return f"its channels are in {op.groups} groups{few}"
         case Conv(layout="NCHW", data=None):
             terms = largest(product_of(shape[1:]))
         case Gemm(trans_a=False, beta=1.0):

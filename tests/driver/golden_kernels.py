@@ -422,6 +422,8 @@ GOLDEN: dict[str, Golden] = {
     "rolling_buffer": Golden(lambda: programs.blur(8, 21), rolled, special=0.1),
     "rows_apart": Golden(lambda: programs.blur(8, 21), rows_apart, special=0.1),
     "dots_of_bytes_by_rule": Golden(BY_RULE["dots"], special=0.1, feature="vnni"),
+    "dots_of_bytes_in_groups": Golden(BY_RULE["grouped_dots"], special=0.1, feature="vnni"),
+    "dots_of_bytes_in_joined_groups": Golden(BY_RULE["joined_dots"], special=0.1, feature="vnni"),
     "block_dots_of_bytes": Golden(BY_RULE["block_dots"], special=0.1, feature="vnni"),
     "dots_of_bfloat16_by_rule": Golden(
         lambda: products(7, 37, 21), by_rule_of_dots, special=0.1, feature="bf16"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright import te
+from tilewright.graph.kernels.joined_groups import JoinedConv
 from tilewright.graph.kernels.winograd import Winograd
 from tilewright.graph.ops.attention import Attention, Heads
 from tilewright.graph.ops.block_matmul import BlockMatMul
-from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.convolution import Conv, IntegerConv
 from tilewright.graph.ops.rounded_blocks import RoundedBlockMatMul
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
@@ -78,6 +79,27 @@ def dots() -> PrimFunc:
     )
     y = te.compute((7, 37), lambda i, j: te.cast(c[i, j], "float32") * scale[j], name="Y")
     return te.func(a, b, scale, y, name="dots")
+
+
+def grouped_dots() -> PrimFunc:
+    """Groups of bytes, a vector and a half of outputs each, scaled to float32."""
+    x = te.placeholder((1, 5, 6, 14), "uint8", name="X")
+    w = te.placeholder((3, 3, 7, 48), "int8", name="W", constant=True)
+    scale = te.placeholder((48,), "float32", name="scale", constant=True)
+    op = IntegerConv(pads=(1, 1, 1, 1), groups=2, layout="NHWC", zero=3)
+    (c,) = op.express(x, w, name="C")
+    y = te.compute(
+        (1, 5, 6, 48), lambda n, h, v, o: te.cast(c[n, h, v, o], "float32") * scale[o], name="Y"
+    )
+    return te.func(x, w, scale, y, name="grouped_dots")
+
+
+def joined_dots() -> PrimFunc:
+    """Eight groups of two outputs of bytes, four of them as one."""
+    x = te.placeholder((1, 4, 5, 16), "uint8", name="X")
+    w = te.placeholder((1, 1, 2, 16), "int8", name="W", constant=True)
+    (y,) = JoinedConv(groups=8, layout="NHWC", joined=4).express(x, w, name="Y")
+    return te.func(x, w, y, name="joined_dots")
 
 
 def blocks() -> PrimFunc:
@@ -290,6 +312,8 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         convolution,
         long_convolution,
         dots,
+        grouped_dots,
+        joined_dots,
         blocks,
         block_panels,
         block_dots,

@@ -38,23 +38,23 @@ each_target = pytest.mark.parametrize(
 )
 
 
-def network(weights: Array) -> Graph:
+def network(weights: Array, groups: int = 1) -> Graph:
     """Levels, a product or a convolution with a Relu behind it, levels."""
     net = Quantised()
-    x = net.input("x", TensorType("uint8", input_shape(weights)))
+    x = net.input("x", TensorType("uint8", input_shape(weights, groups)))
     data = net.real(x, net.number(R), net.number(DATA_ZERO, "uint8"))
     w = net.real(net.constant("w", owned(weights)), net.number(S))
-    op = MatMul() if weights.ndim == 2 else Conv(pads=(1, 1, 1, 1))
+    op = MatMul() if weights.ndim == 2 else Conv(pads=(1, 1, 1, 1), groups=groups)
     product = net.add(Relu(), net.add(op, data, w))
     net.levels(product, net.number(T), net.number(RESULT_ZERO, "uint8"), output="y")
     return net.finish(("y",))
 
 
-def sums(weights: Array) -> Graph:
+def sums(weights: Array, groups: int = 1) -> Graph:
     """A product or a convolution of bytes alone."""
     net = Quantised()
-    x = net.input("x", TensorType("uint8", input_shape(weights)))
-    op = IntegerMatMul() if weights.ndim == 2 else IntegerConv(pads=(1, 1, 1, 1))
+    x = net.input("x", TensorType("uint8", input_shape(weights, groups)))
+    op = IntegerMatMul() if weights.ndim == 2 else IntegerConv(pads=(1, 1, 1, 1), groups=groups)
     net.add(op, x, net.constant("w", owned(weights)), output="y")
     return net.finish(("y",))
 
@@ -65,23 +65,23 @@ def bytes_at_random(shape: tuple[int, ...], extreme: bool) -> Array:
     return np.where(weights < 0, np.int8(-128), np.int8(127)) if extreme else weights
 
 
-def inputs_of(weights: Array, extreme: bool) -> Array:
+def inputs_of(weights: Array, extreme: bool, groups: int = 1) -> Array:
     """Data of `network`; extreme: the largest byte everywhere."""
-    x = np.random.default_rng(1).integers(0, 256, input_shape(weights)).astype(np.uint8)
+    x = np.random.default_rng(1).integers(0, 256, input_shape(weights, groups)).astype(np.uint8)
     return np.full_like(x, 255) if extreme else x
 
 
-def input_shape(weights: Array) -> tuple[int, ...]:
+def input_shape(weights: Array, groups: int = 1) -> tuple[int, ...]:
     """The shape of the input of `network`."""
-    return (9, weights.shape[0]) if weights.ndim == 2 else (1, weights.shape[1], 7, 6)
+    return (9, weights.shape[0]) if weights.ndim == 2 else (1, groups * weights.shape[1], 7, 6)
 
 
-def sums_of(x: Array, weights: Array, zero: int = DATA_ZERO) -> Array:
+def sums_of(x: Array, weights: Array, zero: int = DATA_ZERO, groups: int = 1) -> Array:
     """What `network` sums up; that of `sums` has no zero."""
     centred, wide = x.astype(np.int32) - zero, weights.astype(np.int32)
     if weights.ndim == 2:
         return centred @ wide
-    (whole,) = Conv(pads=(1, 1, 1, 1)).reference(centred, wide)
+    (whole,) = Conv(pads=(1, 1, 1, 1), groups=groups).reference(centred, wide)
     return whole
 
 
@@ -130,6 +130,35 @@ def test_sums_of_the_most_that_bytes_make_are_exact(
     terms = shape[0] if len(shape) == 2 else weights[0].size
     assert np.abs(found).max() == terms * 255 * abs(number)
     np.testing.assert_array_equal(found, sums_of(x, weights, zero=0))
+
+
+@pytest.mark.sampled(6)
+@each_target
+@pytest.mark.parametrize("number", [-128, 127])
+@pytest.mark.parametrize("drawn", [False, True])
+@pytest.mark.parametrize(
+    ("groups", "shape"),
+    [
+        (2, (32, 16, 3, 3)),
+        (3, (60, 8, 1, 1)),
+        (8, (32, 4, 3, 3)),
+        (2, (48, 6, 3, 3)),
+        (4, (24, 3, 3, 3)),
+        (4, (4, 5, 3, 3)),
+    ],
+)
+def test_groups_have_the_bits_of_products_of_levels(
+    groups: int, shape: tuple[int, ...], drawn: bool, number: int, target: str
+) -> None:
+    """Of bytes at random, and of 255 times the same number everywhere."""
+    weights = bytes_at_random(shape, extreme=False) if drawn else np.full(shape, number, np.int8)
+    x = inputs_of(weights, not drawn, groups)
+    engine = tw.compile(network(weights, groups), target, verify="off", cache=False)
+    np.testing.assert_array_equal(engine(x), levels(sums_of(x, weights, groups=groups)))
+    exact = tw.compile(sums(weights, groups), target, verify="off", cache=False)
+    np.testing.assert_array_equal(exact(x), sums_of(x, weights, 0, groups))
+    units = ("vpdpbusd", "vpmaddwd")
+    assert groups == shape[0] or any(unit in engine.source for unit in units)
 
 
 @each_target

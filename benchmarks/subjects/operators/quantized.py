@@ -30,6 +30,22 @@ _WINDOW: dict[str, Draw] = {
 }
 _OPERANDS = "x, xs, xz, w, ws, wz, ys, yz"
 
+
+def _groups(channels: int, groups: int, size: int) -> Subject:
+    """A QLinearConv of as many channels as outputs, on 28x28."""
+    sizes = channels, channels // groups, size, size
+    window: dict[str, Draw] = {
+        **_WINDOW,
+        "x": integers(0, 256, 1, channels, 28, 28, dtype="uint8"),
+        "w": fixed(integers(-127, 128, *sizes, dtype="int8")),
+        "ws": fixed(uniform(0.005, 0.01, channels)),
+    }
+    pad = size // 2
+    how = f"group={groups}, pads=[{pad}, {pad}, {pad}, {pad}]"
+    name = f"QLinearConv {channels}x28x28 by {size}x{size} in {groups} groups"
+    return Subject(name, f"y = QLinearConv <{how}> ({_OPERANDS})", window)
+
+
 QUANTIZED = (
     Subject(
         "QuantizeLinear 128x768 to uint8",
@@ -83,6 +99,9 @@ QUANTIZED = (
     Subject(
         "QLinearConv 64x28x28 by 3x3", f"y = QLinearConv <pads=[1, 1, 1, 1]> ({_OPERANDS})", _WINDOW
     ),
+    _groups(128, 4, 3),
+    _groups(128, 32, 3),
+    _groups(240, 3, 1),
     Subject(
         "QGemm 128x768x768",
         "y = com.microsoft.QGemm(x, xs, xz, w, ws, wz, b, ys, yz)",

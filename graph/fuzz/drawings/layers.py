@@ -176,8 +176,8 @@ def _quantised_and_back(draw: DrawnPoint) -> str:
 
 
 def _product_of_levels(draw: DrawnPoint) -> str:
-    """A product, or a convolution, between levels, perhaps with a bias and a Relu. All scales are
-    powers of two, so that sums are exact in floats, too.
+    """A product, or a convolution, perhaps in groups, between levels, perhaps with a bias and a
+    Relu. All scales are powers of two, so that sums are exact in floats, too.
     """
     data, width = draw.nodes.add("DequantizeLinear", *_quantised(draw)), draw.width
     scales = draw.hold([2.0 ** draw.rng.randint(-6, -4) for _ in range(width)], "float32")
@@ -186,10 +186,13 @@ def _product_of_levels(draw: DrawnPoint) -> str:
         weights = draw.nodes.add("DequantizeLinear", _byte_weights(draw), scales, zeros, axis=1)
         made = draw.nodes.add("MatMul", data, weights)
     else:
-        drawn = np.reshape([draw.rng.randint(-8, 8) for _ in range(3 * width**2)], (width, -1, 3))
+        group = draw.rng.choice([n for n in (1, 2, 3, 4) if width % n == 0])
+        count = 3 * width**2 // group
+        drawn = np.reshape([draw.rng.randint(-8, 8) for _ in range(count)], (width, -1, 3))
         levels = draw.hold(drawn, "int8")
         weights = draw.nodes.add("DequantizeLinear", levels, scales, zeros, axis=0)
-        made = _columns(draw, draw.nodes.add("Conv", _columns(draw, data), weights, pads=[1, 1]))
+        how: dict[str, Attribute] = {"group": group, "pads": [1, 1]}
+        made = _columns(draw, draw.nodes.add("Conv", _columns(draw, data), weights, **how))
     if draw.rng.random() < 0.5:
         bias = draw.hold([draw.rng.randint(-9, 9) / 16 for _ in range(width)], "float32")
         made = draw.nodes.add("Add", made, bias)

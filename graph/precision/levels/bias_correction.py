@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...ir.ir import Graph, GraphNode
 from ...ops.arithmetic import Add
+from ...ops.convolution import Conv
 from ...passes.exchange import only_reader
 from ...types import Array, Floats, array_of
 from ..layers import Layer
@@ -50,7 +51,11 @@ def _added(graph: Graph, layer: Layer, mean: NDArray[np.float32]) -> NDArray[np.
     errors = levels * scales.astype(np.float64) - weights
     by_output = np.moveaxis(errors, layer.axis, 0)
     sums = by_output.reshape(*by_output.shape[:2], -1).sum(axis=2)
-    return cast(NDArray[np.float64], sums @ mean.astype(np.float64))
+    groups = layer.node.op.groups if isinstance(layer.node.op, Conv) else 1
+    outputs, channels = sums.shape
+    parts = sums.reshape(groups, outputs // groups, channels)
+    added = parts @ mean.astype(np.float64).reshape(groups, channels, 1)
+    return cast(NDArray[np.float64], added.reshape(outputs))
 
 
 def _bias(

@@ -168,7 +168,7 @@ def _choose(
     sch: Schedule, found: Contraction, target: CpuTarget, unit: TensorIntrinsic | None
 ) -> Panel:
     if is_grouped(found):
-        return choose_panel(sch, found, target)
+        return choose_panel(sch, found, target, unit)
     tile = _choose_tile(sch, found, target, unit)
     return Panel(tile, tile.vectors * target.lanes(found.total))
 

@@ -31,7 +31,7 @@ from ..rule import Rule
 from ..shape.structure import Contraction, contraction, inline_chains, is_pointwise, reductions
 from ..shape.windows import is_window
 from .contraction import product_cycles, schedule_contraction
-from .groups import is_grouped
+from .groups import has_panels, is_grouped
 from .packing import PACK_ROWS
 from .sum_blocks import reduction_order
 
@@ -93,11 +93,12 @@ class DotsRule(Rule):
         """
         rows = math.prod(axis.extent for axis in found.rows)
         packs = rows >= PACK_ROWS or found.weight.buffer in fixed_tensors(func)
-        if not (packs or found.in_word) or is_grouped(found):
+        if not (packs or found.in_word) or not found.reduced or not _is_walked(found):
             return None
-        if not found.reduced or not _is_walked(found):
-            return None
-        fitting = (TENSOR_INTRINSICS[n] for n in self.units if _fits(n, found))
+        fitting = [TENSOR_INTRINSICS[n] for n in self.units if _fits(n, found)]
+        if is_grouped(found):
+            whole = found.total.is_integer and not found.in_word
+            fitting = [unit for unit in fitting if whole and has_panels(found, unit)]
         return next((unit for unit in fitting if not unit.pairs_rows or _pays(unit, found)), None)
 
 

@@ -17,7 +17,7 @@ from ..knobs.knobs import choose, choose_copies, choose_flag
 from ..knobs.tiles import Tile
 from ..shape.structure import Contraction
 from ..tiled import TiledLoops, finish_tile, tile_loops
-from .groups import Panel, has_short_end, is_grouped
+from .groups import Panel, has_short_end, is_grouped, unit_lanes
 from .halo import block_size
 from .prefetching import (
     LEAST_STEPS,
@@ -118,8 +118,10 @@ def nest_product(
     """
     found, name, width = product.contraction, product.name, product.panel.width
     lanes = target.lanes(found.total)
-    short = is_grouped(found) and has_short_end(width, lanes)
     tile, unit = product.panel.tile, product.unit
+    if is_grouped(found) and unit is not None:
+        lanes = unit_lanes(width, unit, target)
+    short = is_grouped(found) and has_short_end(width, lanes)
     loops = tile_loops(sch, found.block, tile, width, lanes, product.order, short=short, unit=unit)
     order = _order_loops(sch, product, loops, target, in_blocks=in_blocks)
     streamed = rows_of(sch, found)

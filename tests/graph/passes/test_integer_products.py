@@ -83,24 +83,29 @@ def test_levels_without_a_sign_become_bytes_without_one(apply: Apply, lines: Lin
 @pytest.mark.parametrize("zero", [0, 9])
 @pytest.mark.parametrize("weights", ["int8", "uint8"])
 @pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("groups", [1, 2])
 def test_convolutions_pad_with_what_stands_for_nothing(
-    apply: Apply, zero: int, weights: str, known: bool
+    apply: Apply, zero: int, weights: str, known: bool, groups: int
 ) -> None:
     net = Quantised(2)
-    x = net.input("x", TensorType("float32", (2, 4, 7, 6)))
+    x = net.input("x", TensorType("float32", (2, 4 * groups, 7, 6)))
     scale = net.number(0.03)
     if known:
         zero_ = net.number(zero, "uint8")
     else:
         zero_ = net.add(Cast("uint8"), net.input("z", TensorType("float32", ())))
     data = net.real(net.levels(x, scale, zero_), scale, zero_)
-    scales = net.array(np.linspace(0.01, 0.02, 5, dtype=np.float32).reshape(5, 1, 1, 1))
+    scales = net.array(np.linspace(0.01, 0.02, 6, dtype=np.float32).reshape(6, 1, 1, 1))
     zeros = net.number(0 if weights == "int8" else 120, weights)
-    w = net.real(net.bytes_of("w", weights, 5, 4, 3, 2), scales, zeros)
-    bias = net.array(np.linspace(-1, 1, 5, dtype=np.float32))
-    op = Conv((2, 1), (1, 0, 2, 1), (1, 2))
+    w = net.real(net.bytes_of("w", weights, 6, 4, 3, 2), scales, zeros)
+    if groups == 2:  # of four outputs each
+        w = net.real(net.bytes_of("v", weights, 8, 4, 3, 2), net.number(0.01), zeros)
+    bias = net.array(np.linspace(-1, 1, 6 if groups == 1 else 8, dtype=np.float32))
+    op = Conv((2, 1), (1, 0, 2, 1), (1, 2), groups)
     net.add(op, data, w, bias, output="y")
-    assert IntegerConv in kinds(apply(IntegerProducts(), net.finish(("y",))))
+    found = kinds(apply(IntegerProducts(), net.finish(("y",))))
+    assert IntegerConv in found
+    assert Conv not in found
 
 
 def depthwise(
@@ -248,7 +253,7 @@ def test_other_products_stay(case: str) -> None:
         x = net.real(net.add(Cast("int32"), levels), net.number(0.03))
     if case == "groups":
         _, x = Quantised.quantised_input(net := Quantised(7), 1, 4, 5, 5)
-        w = net.real(net.bytes_of("w", "int8", 4, 2, 3, 3), net.number(0.01))
+        w = net.real(net.bytes_of("w", "int8", 6, 2, 3, 3), net.number(0.01))
         net.add(Conv(groups=2), x, w, output="y")
     elif case == "a bias of a run":
         bias = net.input("b", TensorType("float32", (5,)))

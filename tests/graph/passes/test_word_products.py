@@ -87,6 +87,21 @@ def test_sums_are_of_what_is_multiplied(lines: Lines) -> None:
     )
 
 
+def test_words_of_16_bits_hold_what_is_left_of_data(lines: Lines) -> None:
+    """So that no columns are summed; the other zero takes sums of rows."""
+    assert lines(pass_for("int16")(product("uint8", "uint8", zeros=(130, 131)))) == [
+        "y.cast = Cast[to='int16'](a)",
+        "y.sub = Sub(y.cast, splat(130))",
+        "y.integersum = IntegerSum[axes=(2,)](y.sub)",
+        "y.mul = Mul(y.integersum, splat(131))",
+        "y.integermatmul = IntegerMatMul[in_words=True](y.sub, b)",
+        "y = Sub(y.integermatmul, y.mul)",
+    ]
+    assert lines(pass_for("int16")(product("int8", "uint8", zeros=(-128, 0))))[-1] == (
+        "y = IntegerMatMul[in_words=True](y.sub, b)"
+    )
+
+
 def test_bytes_that_processors_multiply_stay_as_they_are(lines: Lines) -> None:
     after = pass_for("int8")(product("int8", "uint8"))
     assert lines(after)[0] == "y = IntegerMatMul[in_words=True](a, b)"

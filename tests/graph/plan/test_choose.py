@@ -133,6 +133,26 @@ def test_without_measurements_the_estimate_fuses_everything() -> None:
     assert len(decide(network()).chosen.parts) == 1
 
 
+@pytest.mark.parametrize(("gain", "parts"), [(0.0, 1), (0.015, 1), (0.025, 2)])
+def test_of_estimates_that_are_as_good_as_equal_the_fewest_kernels_are_taken(
+    gain: float, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was measured is compared as it is."""
+    graph = network(5)
+    whole = key_of(graph, "Conv+Add+Relu")
+    halves = [key_of(graph, "Conv+Add | Relu", n) for n in (0, 1)]
+    others = [key_of(graph, "Conv | Add+Relu", n) for n in (0, 1)]
+    prices = {whole: 1.0, **dict.fromkeys(others, 1.0), **dict.fromkeys(halves, 0.5 * (1 - gain))}
+    found = decide(graph, Log(prices))
+    assert len(found.chosen.parts) == (2 if gain else 1)
+
+    def estimated(func: PrimFunc, *_: object, **__: object) -> float:
+        return prices.get(workload_key(func), 1.0)
+
+    monkeypatch.setattr("tilewright.graph.plan.pricing.estimate", estimated)
+    assert len(decide(graph).chosen.parts) == parts
+
+
 def test_a_measured_time_flips_a_fusion_and_the_results_stay() -> None:
     graph = network(5)
     slow = Log({key_of(graph, "Conv+Add+Relu"): 1.0, key_of(graph, "Conv+Add | Relu"): 1.0})

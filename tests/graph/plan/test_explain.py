@@ -115,5 +115,5 @@ def test_what_only_moves_has_a_price_and_a_reason() -> None:
 def test_each_pass_has_a_line() -> None:
     lines = explain(plan_model(network(), TARGET))
     assert lines[0] == "pass IdentityRemoval: unchanged"
-    idle = 16  # regions, levels and transposed convolutions, of which there are none
+    idle = 17  # regions, levels and transposed convolutions, of which there are none
     assert sum(line.startswith("pass ") for line in lines) == len(PIPELINE) - idle

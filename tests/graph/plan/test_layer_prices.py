@@ -10,10 +10,12 @@ import pytest
 import tilewright as tw
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.plan.layer_prices import LayerPrices
 from tilewright.graph.plan.tasks import taken
 from tilewright.graph.precision.layers import find_layers
 from tilewright.graph.precision.levels.level_form import with_levels
+from tilewright.graph.types import owned
 from tilewright.runtime.model.precision_report import LayerPrecision, LayerTimes
 from tilewright.tir.target.target import Target
 from tilewright.tir.text.canonical import workload_key
@@ -52,6 +54,26 @@ def test_bytes_meet_winograd_only_where_one_instruction_takes_four() -> None:
     assert fours.narrow < fours.floats == pairs.floats
     assert times(convolution(1), AVX2) is None
     assert times(convolution(5), AVX2) is None
+
+
+def in_groups(groups: int, size: int, channels: int) -> Graph:
+    net = Net(1, groups * channels, 14, 14)
+    w = net.constant("w", owned(net.normal(groups * size, channels, 3, 3)))
+    return net.finish((net.add(Conv(pads=(1, 1, 1, 1), groups=groups), net.x, w, output="y"),))
+
+
+def test_groups_are_as_their_price_says() -> None:
+    """Of 5 channels, the third pair of int16 is half empty, and is read number by number."""
+    for target in (AVX2, VNNI):
+        for groups, size in ((2, 32), (32, 4)):
+            found = times(in_groups(groups, size, size), target)
+            assert found is not None
+            assert found.narrow < found.floats
+    pairs, fours = times(in_groups(9, 12, 5), AVX2), times(in_groups(9, 12, 5), VNNI)
+    assert pairs is not None
+    assert fours is not None
+    assert pairs.narrow > pairs.floats
+    assert fours.narrow < fours.floats
 
 
 @pytest.mark.needs_cc

@@ -31,6 +31,7 @@ def layers_of(op: Operator, x: tuple[int, ...], w: Constant, *, kind: str = "flo
         (Gemm(), (5, 3), (3, 4), 1),
         (Gemm(trans_b=True), (5, 3), (4, 3), 0),
         (Conv(), (1, 3, 5, 5), (4, 3, 2, 2), 0),
+        (Conv(groups=2), (1, 4, 5, 5), (4, 2, 2, 2), 0),
     ],
 )
 def test_a_layer_knows_the_axis_of_its_outputs(
@@ -46,7 +47,14 @@ def test_a_layer_knows_the_axis_of_its_outputs(
 @pytest.mark.parametrize(
     ("op", "x", "w", "why"),
     [
-        (Conv(groups=2), (1, 4, 5, 5), weights(4, 2, 2, 2), "its channels are in 2 groups"),
+        (Conv(groups=4), (1, 4, 5, 5), weights(4, 1, 2, 2), "its channels are in 4 groups"),
+        (Conv(groups=4), (1, 4, 5, 5), weights(8, 1, 2, 2), "its channels are in 4 groups"),
+        (
+            Conv(groups=2),
+            (1, 4, 5, 5),
+            weights(6, 2, 2, 2),
+            "its channels are in 2 groups, which fill no vectors",
+        ),
         (MatMul(), (5, 3), Splat(1.0, "float32", (3, 4)), "its weights are all one number"),
         (
             MatMul(),

@@ -25,7 +25,8 @@ LAYOUT_AND_HEADS = {
     "RowProductRecognition",  # what it makes is no MatMul any more
     *("ReshapeMotion", "IntegerProducts", "Int16Products", "WordProducts", "LevelMotion"),
     *("WidenedProducts", "SignedProducts", "BlockProducts", "GridBlockProducts", "LevelRows"),
-    *("LevelQuotients", "LevelClamps", "TransposedPhases", "MaxPoolSplitting"),
+    *("LevelQuotients", "LevelClamps", "LevelTransposes"),
+    *("TransposedPhases", "MaxPoolSplitting"),
 }
 
 

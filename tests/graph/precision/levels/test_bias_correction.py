@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.arithmetic import Add
+from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.precision.layers import find_layers
 from tilewright.graph.precision.levels.bias_correction import corrected_biases
 from tilewright.graph.precision.levels.level_form import with_levels
@@ -35,7 +36,14 @@ def convolution() -> Graph:
     return net.finish((net.conv(net.x, 3, "y", 1),))
 
 
-@pytest.mark.parametrize("make", [linear, convolution])
+def groups() -> Graph:
+    net = Net(32, 4, 3, 3)
+    w = net.constant("w", owned(normal(4, 2, 1, 1)))
+    bias = net.constant("bias", owned(normal(4)))
+    return net.finish((net.add(Conv(groups=2), net.x, w, bias, output="y"),))
+
+
+@pytest.mark.parametrize("make", [linear, convolution, groups])
 def test_the_mean_of_a_result_stays(make: Callable[[], Graph]) -> None:
     """On data that lie on the levels, so that nothing but the weights is rounded."""
     graph = make()

@@ -4,11 +4,14 @@ edges, and that it is right.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright.codegen.lower.lower import lower_to_nest
+from tilewright.graph.ops.convolution import IntegerConv
 from tilewright.graph.ops.matmul import IntegerMatMul
 from tilewright.runtime.machine.host import host
 from tilewright.schedule.canonical import canonical_form
@@ -16,6 +19,7 @@ from tilewright.schedule.estimate import estimate
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule, rule_for
 from tilewright.schedule.trace.decisions import Random
+from tilewright.tir.dtype import INT32
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target.target import Target, covers
 from tilewright.tir.te import te
@@ -80,6 +84,17 @@ def convolution(size: int, channels: int, count: int, taps: int, step: int = 1) 
     return te.func(x, w, te.compute(shape, element, name="Y"), name="convolution")
 
 
+def grouped(
+    groups: int, channels: int, count: int, kinds: tuple[str, str, str] = BYTES
+) -> PrimFunc:
+    """A convolution of 3x2 windows; channels and count: of a group."""
+    left, right, _ = kinds
+    x = te.placeholder((1, 5, 6, groups * channels), left, name="X")
+    w = te.placeholder((3, 2, channels, groups * count), right, name="W", constant=True)
+    op = IntegerConv(pads=(1, 0, 1, 0), groups=groups, layout="NHWC", zero=3)
+    return te.func(x, w, *op.express(x, w, name="Y"), name="grouped")
+
+
 def words(m: int, n: int, k: int, kind: str = "int8", heads: int = 1) -> PrimFunc:
     """C[h, i, j] = the sum of A[h, i, k] * B[h, k, j], where words of B are made first."""
     a = te.placeholder((heads, m, k), kind, name="A")
@@ -135,6 +150,21 @@ EDGES = {
     "words of each call on AVX-VNNI": (words(5, 19, 13), AVX_VNNI),
     "words of each call on NEON": (words(5, 9, 13), USDOT),
     "words and data without signs on NEON": (words(5, 9, 13, "uint8", heads=2), DOTPROD),
+    "groups of whole vectors": (grouped(2, 8, 32), VNNI),
+    "groups of a vector and half of one": (grouped(2, 8, 24), VNNI),
+    "groups of a vector and a quarter of one": (grouped(2, 4, 20), VNNI),
+    "groups of a quarter of a vector": (grouped(3, 4, 4), VNNI),
+    "groups of odd channels": (grouped(2, 7, 16), VNNI),
+    "groups of three channels": (grouped(2, 3, 16), VNNI),
+    "groups of pairs of integers": (grouped(2, 6, 24, WORDS), VNNI),
+    "groups on AVX2": (grouped(2, 6, 16, WORDS), AVX2),
+    "groups of a vector and half of one on AVX2": (grouped(3, 5, 12, WORDS), AVX2),
+    "groups of half a vector on AVX2": (grouped(3, 2, 4, WORDS), AVX2),
+    "groups on AVX-VNNI": (grouped(2, 8, 24), AVX_VNNI),
+    "groups of a vector and half of one on AVX-VNNI": (grouped(3, 7, 12), AVX_VNNI),
+    "groups on NEON": (grouped(2, 8, 12), USDOT),
+    "groups of odd channels on NEON": (grouped(3, 5, 8), USDOT),
+    "groups of signed bytes on NEON": (grouped(3, 8, 4, SIGNED), DOTPROD),
     "pairs": (product(5, 33, 10, HALVES), BF16),
     "half a pair": (product(5, 18, 11, HALVES), BF16),
     "a sum of pairs in parts": (product(2, 17, 1100, HALVES), BF16),
@@ -243,7 +273,7 @@ def test_every_tile_that_a_tuner_may_take_is_right(seed: int) -> None:
         (product(8, 32, 16, SIGNED), DOTPROD, (), "dots"),
         (product(8, 32, 16, UNSIGNED), DOTPROD, (), "dots"),
         (product(8, 32, 16), USDOT, (), "dots"),
-        (product(8, 32, 16, SIGNED), USDOT, (), "reduction"),
+        (product(8, 32, 16, SIGNED), USDOT, (), "dots"),
         (product(8, 32, 16, ("uint8", "int8", "int64")), VNNI, (), "reduction"),
         (product(8, 32, 16, constant=False), VNNI, (), "reduction"),
         (words(8, 32, 16), VNNI, (), "dots"),
@@ -253,12 +283,38 @@ def test_every_tile_that_a_tuner_may_take_is_right(seed: int) -> None:
         (words(8, 32, 16), AVX2, (), "reduction"),
         (words(8, 32, 16, "int16"), AVX2, (), "dots"),
         (product(8, 32, 16, turned=True), VNNI, (), "reduction"),
+        (grouped(2, 8, 16), VNNI, (), "dots"),
+        (grouped(2, 8, 4), VNNI, (), "dots"),
+        (grouped(2, 8, 6), VNNI, (), "rows"),
+        (grouped(2, 8, 8), USDOT, (), "dots"),
+        (grouped(2, 8, 16), AVX2, (), "rows"),
+        (grouped(2, 8, 16, WORDS), AVX2, (), "dots"),
     ],
 )
 def test_only_what_an_instruction_computes_and_a_build_allows_goes_to_it(
     func: PrimFunc, target: Target | None, allow: tuple[str, ...], rule: str
 ) -> None:
     assert rule_for(func, target, allow=allow).name == rule
+
+
+def test_groups_have_panels_of_vectors_without_masks() -> None:
+    """Those of pairs of integers leave a register for the products before these are added."""
+    found = {}
+    for target, kinds in ((VNNI, BYTES), (AVX_VNNI, BYTES), (AVX2, WORDS), (USDOT, BYTES)):
+        for count in (4, 12, 20, 24, 32):
+            text = "\n".join(default_schedule(grouped(2, 8, count, kinds), target).steps)
+            (choice,) = re.findall(r"\(([0-9, ]+)\) = sample.* name=\"panel of Y\"", text)
+            outer, inner, vectors, width = map(int, choice.split(","))
+            lanes = next(n for n in (16, 8, 4) if width % n == 0 and n <= target.lanes(INT32))
+            assert f"({lanes}, intrinsic=" in text or f"factors=(None, {lanes})" in text
+            assert count % width == 0
+            assert vectors * lanes == width
+            free = target.vector_registers - outer * inner * vectors - vectors
+            assert free >= (1 if target == AVX2 else 0)
+            found[str(target), count] = width
+    assert found["c:avx512+vnni", 24] == 24
+    assert found["c:avx512+vnni", 32] == 32
+    assert found["c:avx2", 12] == 12
 
 
 def test_a_strict_build_takes_instructions_of_integers_alone() -> None:

@@ -99,18 +99,21 @@ def test_convolutions_are_exact(dtype: str, groups: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize("zeros", ["p", "q", "pq", ""])
-def test_windows_are_sums_of_bytes_whoever_knows_their_zero_points(dtype: str, zeros: str) -> None:
+@pytest.mark.parametrize("groups", [1, 2])
+def test_windows_are_sums_of_bytes_whoever_knows_their_zero_points(
+    dtype: str, zeros: str, groups: int
+) -> None:
     """Where a run decides what stands for 0, the weights on padding are known to count nothing."""
     inputs = {
-        "x": drawn(1, dtype, 2, 3, 9, 8),
-        "w": drawn(2, "int8", 5, 3, 3, 2),
+        "x": drawn(1, dtype, 2, 3 * groups, 9, 8),
+        "w": drawn(2, "int8", 4 * groups, 3, 3, 2),
         "p": drawn(3, dtype) if "p" in zeros else np.array(0, dtype),
-        "q": drawn(4, "int8", 5) if "q" in zeros else np.zeros(5, np.int8),
+        "q": drawn(4, "int8", 4 * groups) if "q" in zeros else np.zeros(4 * groups, np.int8),
     }
-    settings = {"pads": [1, 0, 2, 1], "strides": [2, 1], "dilations": [1, 2]}
+    settings = {"pads": [1, 0, 2, 1], "strides": [2, 1], "dilations": [1, 2], "group": groups}
     image = inputs["x"].astype(np.int32) - inputs["p"].astype(np.int32)
-    weights = inputs["w"].astype(np.int32) - inputs["q"].astype(np.int32).reshape(5, 1, 1, 1)
-    (expected,) = Conv((2, 1), (1, 0, 2, 1), (1, 2)).reference(image, weights)
+    weights = inputs["w"].astype(np.int32) - inputs["q"].astype(np.int32).reshape(-1, 1, 1, 1)
+    (expected,) = Conv((2, 1), (1, 0, 2, 1), (1, 2), groups).reference(image, weights)
     for constants in (("w", "p", "q"), ("q",), ()):
         model = model_of("ConvInteger", inputs, opset=10, constants=constants, **settings)
         graph = import_onnx(model)
