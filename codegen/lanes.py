@@ -36,6 +36,7 @@ from ..tir.expr import (
     floordiv,
     floormod,
     index,
+    is_const,
     mul,
 )
 from ..tir.lowered import Broadcast, Ramp
@@ -140,6 +141,14 @@ def lane_value(expr: Expr, lane: int) -> Expr:
                 return const(inner.value, kind.scalar)
             return Cast(inner, kind.scalar)
     return expr.map_children(lambda c: lane_value(c, lane) if isinstance(c, Expr) else c)
+
+
+def lanes_on(mask: Expr) -> int | None:
+    """A mask as a bit for each lane, where it is known; None where it is not."""
+    lanes = [simplify(lane_value(mask, n), {}) for n in range(mask.dtype.lanes)]
+    if not all(isinstance(lane, Const) for lane in lanes):
+        return None
+    return sum(1 << n for n, lane in enumerate(lanes) if is_const(lane, 1))
 
 
 def linear_in(

@@ -40,11 +40,11 @@ from ...tir.expr import (
     is_const,
 )
 from ...tir.intrinsics import ROUND
-from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret, Vector
+from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret, Shuffle, Vector
 from ...tir.stmt import Store
 from ...tir.visit import free_vars
 from ..isa.isa import Isa
-from ..isa.lookup import Lookup, lookup
+from ..isa.lookup import lookup
 from ..isa.selection import (
     is_lane_count,
     is_plus_zero,
@@ -54,9 +54,10 @@ from ..isa.selection import (
     power_of_two,
     shift_count,
 )
-from ..lanes import LaneAccess, access, lane_value, narrow, narrow_scalar
+from ..lanes import LaneAccess, access, lanes_on, narrow, narrow_scalar
 from ..text.lines import Lines
 from ..text.scalars import ATOM, LESS, LONGEST_OPERANDS, OR, TERNARY, UNARY, Scalars, hint
+from .constant_vectors import of_lookup, of_shuffle
 from .dialect import C
 
 
@@ -125,9 +126,11 @@ class Vectors(Scalars):
                 name, dtype = f"round_{kind.scalar}", expr.value.dtype
                 if self.isa.has(name, dtype):
                     return self._apply(name, dtype, operands)
+            case Shuffle() if not self.isa.has(*operation(expr)):
+                return self._apply(*of_shuffle(self, expr))
         found = lookup(expr) if self.isa.has("lookup", expr.dtype) else None
         if found is not None:
-            return self._lookup(found, expr.dtype)
+            return self._apply(*of_lookup(self, found, expr.dtype))
         name, dtype = operation(expr)
         if not self.isa.has(name, dtype):
             raise self.unknown(expr)
@@ -218,18 +221,6 @@ class Vectors(Scalars):
         return self.lines.once(
             self.isa.types[dtype], f"tw_lanes_{dtype.scalar}x{dtype.lanes}", text
         )
-
-    def _lookup(self, found: Lookup, kind: DType) -> str:
-        """Numbers of a table, which is declared once, at the top of the function."""
-        numbers = ", ".join(self.scalar(const(number, kind.scalar)) for number in found.numbers)
-        text = self.isa.apply("lookup_table", kind, numbers)
-        table = self.lines.once(self.isa.types[kind], "tw_table", text)
-        if not found.high:
-            return self._apply("lookup", kind, (found.index, table))
-        words = INT32.with_lanes(kind.lanes)
-        text = self.isa.apply("lookup_halves", kind, table)
-        halves = self.lines.once(self.isa.types[words], "tw_halves", text)
-        return self._apply("lookup_high", kind, (found.index, halves))
 
     def _blend(self, expr: Select) -> str:
         if expr.condition.dtype.lanes == 1:
@@ -411,8 +402,8 @@ class Vectors(Scalars):
 
     def _bits_on(self, load: Load, mask: Expr) -> int:
         """A mask that is known now, as a bit per element. Raises: TargetError."""
-        lanes = [simplify(lane_value(mask, n), {}) for n in range(mask.dtype.lanes)]
-        if not all(isinstance(lane, Const) for lane in lanes):
+        on = lanes_on(mask)
+        if on is None:
             names = " and ".join(sorted({f"'{var.name}'" for var in free_vars(mask)}))
             raise TargetError(
                 f"c: which elements of '{load.buffer.name}' are taken depends on {names}; "
@@ -420,7 +411,7 @@ class Vectors(Scalars):
                 code="c-undecided-mask",
                 hints=('cut the loops of the condition (tail="mask"), or unroll them.',),
             )
-        return sum(1 << n for n, lane in enumerate(lanes) if is_const(lane, 1))
+        return on
 
     def _addresses(self, load: Load, found: LaneAccess) -> tuple[str, str]:
         """A pointer, and the distances in elements from there as a vector of int32."""

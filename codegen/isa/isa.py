@@ -114,7 +114,7 @@ def _isa(name: str, features: tuple[str, ...]) -> Isa:
     else:
         types |= narrow_vectors.types()
         operations |= narrow_vectors.operations()
-    operations |= shuffles.operations(types)
+    operations |= {**shuffles.operations(types), **shuffles.any_order(types)}
     return Isa(
         name,
         types,

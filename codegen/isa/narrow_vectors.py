@@ -1,6 +1,6 @@
 """Vectors of 8 and 16 bits of AVX2, with as many lanes as its vectors of 32 bits have: what is
 loaded, widened, narrowed, computed and stored beside these. Their lanes are the first ones of an
-`__m128i`.
+`__m128i`. Truth values are masks of 32 bits to a lane that bytes of 0 and 1 hold in memory.
 
 There are no masks for them, neither of instructions nor of vectors of so few bits: what would need
 one runs lane after lane. float16 has instructions that convert it (F16C); bfloat16 is arithmetic
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...tir.dtype import BFLOAT16, FLOAT16, FLOAT32, INT32, DType, dtype
+from ...tir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT32, DType, dtype
 
 LANES = 8
 TYPE = "__m128i"
@@ -34,6 +34,14 @@ _ARITHMETIC = {
     "or": "_mm_or_si128({0}, {1})",
     "xor": "_mm_xor_si128({0}, {1})",
 }
+_TRUTHS = {
+    "zero": "_mm256_setzero_si256()",
+    "load": (
+        "_mm256_cmpgt_epi32(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)({0}))), "
+        "_mm256_setzero_si256())"
+    ),
+    "store": "_mm_storel_epi64((__m128i *)({0}), _mm_and_si128(tw_low_8({1}), _mm_set1_epi8(1)))",
+}
 
 
 def types() -> dict[DType, str]:
@@ -50,6 +58,7 @@ def operations() -> Mapping[tuple[str, DType], str]:
         like = [k for k in KINDS if k.bits == kind.bits and k != kind.scalar]
         table |= {(f"reinterpret_{other}", kind): "{0}" for other in like}
         table |= _conversions(kind)
+    table |= {(name, BOOL.with_lanes(LANES)): text for name, text in _TRUTHS.items()}
     return table
 
 

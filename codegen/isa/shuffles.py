@@ -18,6 +18,7 @@ from ...tir.dtype import DType
 from .selection import shuffle_operation
 
 BLOCK_BYTES = 16
+WORD = 32  # bits
 Order = tuple[int, ...]
 
 
@@ -68,6 +69,35 @@ def operations(types: Mapping[DType, str]) -> Mapping[tuple[str, DType], str]:
     return table
 
 
+def lanes_of_second(kind: DType, order: Order) -> str:
+    """The lanes that are of the second vector, a bit for each, as an immediate operand; of integers
+    a bit for each 32 bits.
+    """
+    words = kind.bits // WORD if kind.is_integer else 1
+    ones = (1 << words) - 1
+    return hex(sum(ones << n * words for n, lane in enumerate(order) if lane >= kind.lanes))
+
+
+def number_of_four(order: Order) -> str:
+    """The number of each of four lanes within its vector, as an immediate operand."""
+    return hex(sum(lane % 4 << 2 * n for n, lane in enumerate(order)))
+
+
+def any_order(types: Mapping[DType, str]) -> Mapping[tuple[str, DType], str]:
+    """The C expressions of shuffles in any order, on vectors of x86 whose lanes have 32 or 64 bits.
+
+    shuffle: of two vectors, by a constant vector, or of four lanes by a number (2), and by the
+    lanes of the second one (3); shuffle_one: of the first one alone; shuffle_order: that vector.
+    """
+    table: dict[tuple[str, DType], str] = {}
+    wide = any(name.startswith("__m512") for name in types.values())
+    for kind, name in types.items():
+        if kind.bits in (WORD, 2 * WORD) and name.startswith("__m"):
+            texts = _permutations(kind, name, wide=wide)
+            table |= {(operation, kind): text for operation, text in texts.items()}
+    return table
+
+
 def _block(kind: DType) -> int:
     return min(kind.lanes, _whole(kind))
 
@@ -100,6 +130,33 @@ def _x86(kind: DType, name: str) -> dict[Order, str]:
         for odd, control in enumerate(controls):
             found[alternate(kind, odd)] = f"{prefix}_{taken}({{0}}, {{1}}, {control})"
     return found
+
+
+def _permutations(kind: DType, name: str, *, wide: bool) -> dict[str, str]:
+    bits = int(name[3:6])
+    prefix = "_mm" if bits == 128 else f"_mm{bits}"
+    suffix = {"": "ps", "d": "pd"}.get(name[6:], f"epi{kind.bits}")
+    x = "x" if kind.bits == 2 * WORD and bits < 512 else ""
+    order = {"shuffle_order": f"{prefix}_setr_epi{kind.bits}{x}({{0}})"}
+    if wide:
+        moved = f"{prefix}_permutex2var_{suffix}({{0}}, {{2}}, {{1}})"
+        return order | {"shuffle": moved, "shuffle_one": moved.replace("{1}", "{0}")}
+    if kind.lanes == 8:  # the lowest three bits of a lane's number count
+        one, other = (f"_mm256_permutevar8x32_{suffix}({{{n}}}, {{2}})" for n in (0, 1))
+    else:
+        order, taken = {}, _OF_FOUR[suffix]
+        one, other = (f"{taken}({{{n}}}, {{2}})" for n in (0, 1))
+    blended = "epi32" if kind.is_integer else suffix
+    both = f"{prefix}_blend_{blended}({one}, {other}, {{3}})"
+    return order | {"shuffle": both, "shuffle_one": one}
+
+
+_OF_FOUR = {
+    "ps": "_mm_permute_ps",
+    "epi32": "_mm_shuffle_epi32",
+    "pd": "_mm256_permute4x64_pd",
+    "epi64": "_mm256_permute4x64_epi64",
+}
 
 
 def _neon(kind: DType, name: str) -> dict[Order, str]:

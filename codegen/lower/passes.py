@@ -38,6 +38,7 @@ from .threads.place_barriers import PlaceBarriers
 from .threads.place_team_barriers import PlaceTeamBarriers
 from .vector.fold_masks import FoldMasks
 from .vector.row_pairs import RowPairs
+from .vector.shuffled_loads import ShuffledLoads
 from .vector.tensorize import Tensorize
 from .vector.transpose_tiles import TransposeTiles
 from .vector.vectorize import Vectorize
@@ -86,6 +87,7 @@ def cpu(target: Target) -> Pipeline:
         MergeThreads(),  # of the copies, before what is common to them is found
         FoldMasks(),  # in the copies some masks are on, or off, in every lane
         Registers(target),  # wants constant indices, and no store left that is masked for nothing
+        ShuffledLoads(target),  # once constants say where lanes read; before loads are shared
         RowPairs(),  # of registers; before loads are shared, of which it makes others
         CarriedLoads(),  # of what is not in registers; before loads are named
         CommonLoads(),  # last: sees the straight-line code that unrolling made

@@ -84,11 +84,13 @@ class Lines:
 
     def once(self, c_type: str, hint: str, value: str) -> str:
         """The name of a constant that is declared at the top of the function, however often it is
-        asked for.
+        asked for; those behind the first one of a hint have a number.
         """
         name = self._once.get(value)
         if name is None:
-            name = self._once[value] = self.names.reserve(hint)
+            others = sum(known.startswith(hint) for known in self._once.values())
+            name = self.names.reserve(f"{hint}_{others}" if others else hint)
+            self._once[value] = name
             self.top.append(f"    const {c_type} {name} = {value};")
         return name
 

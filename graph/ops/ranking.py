@@ -43,8 +43,8 @@ class ArgReduction(Operator):
     role = OperatorRole.GENERAL
 
     @abstractmethod
-    def place(self, element: Expr, axis: te.ReduceAxis) -> Expr:
-        """The most extreme `element`, and where it stands."""
+    def place(self, element: Expr, axis: te.ReduceAxis, dtype: str) -> Expr:
+        """The most extreme `element`, and where it stands, as a `dtype`."""
 
     @abstractmethod
     def first(self, x: Array) -> Array:
@@ -72,21 +72,25 @@ class ArgReduction(Operator):
 
         def element(*i: Expr) -> Expr:
             here = end - r if self.last else r
-            return self.place(x[(*i[: self.axis], here, *i[behind:])], r)
+            return self.place(x[(*i[: self.axis], here, *i[behind:])], r, kind)
 
-        names = f"{name}_best", f"{name}_place" if self.last else name
-        _, at = te.compute(result.shape, element, name=names)
-        if self.last:
-            at = te.compute(result.shape, lambda *i: end - at[i], name=name)
-        return (at,)
+        # places beside data of 32 bits have as many of them
+        kind = "int32" if largest(size) < 2**31 else "int64"
+        _, at = te.compute(result.shape, element, name=(f"{name}_best", f"{name}_place"))
+
+        def place(*i: Expr) -> Expr:
+            found: Expr = te.cast(at[i], "int64")
+            return end - found if self.last else found
+
+        return (te.compute(result.shape, place, name=name),)
 
 
 @dataclass(frozen=True, slots=True)
 class ArgMax(ArgReduction):
     """Where the largest element stands."""
 
-    def place(self, element: Expr, axis: te.ReduceAxis) -> Expr:
-        return te.argmax(element, axis=axis)
+    def place(self, element: Expr, axis: te.ReduceAxis, dtype: str) -> Expr:
+        return te.argmax(element, axis=axis, dtype=dtype)
 
     def first(self, x: Array) -> Array:
         at: Array = np.argmax(x, self.axis, keepdims=True)
@@ -97,8 +101,8 @@ class ArgMax(ArgReduction):
 class ArgMin(ArgReduction):
     """Where the smallest element stands."""
 
-    def place(self, element: Expr, axis: te.ReduceAxis) -> Expr:
-        return te.argmin(element, axis=axis)
+    def place(self, element: Expr, axis: te.ReduceAxis, dtype: str) -> Expr:
+        return te.argmin(element, axis=axis, dtype=dtype)
 
     def first(self, x: Array) -> Array:
         at: Array = np.argmin(x, self.axis, keepdims=True)

@@ -4,6 +4,7 @@ vectors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,11 +21,18 @@ from .knobs.knobs import choose, choose_copies, choose_flag
 from .knobs.lanes import transposed_lanes, vector_lanes
 from .knobs.threads import share_out
 from .rule import Rule
-from .shape.last_axis import is_one_row, turned_axis, turning_points
+from .shape.last_axis import (
+    is_of_few_rows,
+    is_one_row,
+    steps_unevenly,
+    turned_axis,
+    turning_points,
+)
 from .shape.structure import inline_chains, is_elementwise
 from .sweeps import block_cycles, sweep_over
 
 VECTORS_PER_CHUNK = 64  # that a thread takes at once of a tensor of one axis
+MOST_VECTORS = 8  # of a row that are written out, each of which reads in an order of its own
 TILE = 16  # elements of four bytes in a cache line
 # rows and columns of the tiles of a transposition that a tuner may choose from
 TILES = tuple(
@@ -74,6 +82,10 @@ def schedule_pointwise(sch: Schedule, name: str, target: CpuTarget) -> None:
         return
     lanes = vector_lanes(block, target)
     *around, last = loops
+    if target.has_shuffles and sch.extent(last) <= lanes // 4 + 1 and is_of_few_rows(block):
+        row = _rows_side_by_side(sch, around.pop(), last, lanes)
+        share_out(sch, name, [*around, row], target, elements)
+        return
     points = turning_points(block, block.iters[-1]) if lanes > 1 else ()
     if sch.extent(last) < lanes and is_one_row(block):
         before = around.pop()
@@ -84,7 +96,7 @@ def schedule_pointwise(sch: Schedule, name: str, target: CpuTarget) -> None:
     pieces = sch.loop_partition(last, points) if points else (last,)
     for number, piece in enumerate(pieces):
         told = f" in piece {number}" if points else ""
-        shared = _piece_in_vectors(sch, name, piece, lanes, told, alone=not outer)
+        shared = _piece_in_vectors(sch, name, piece, lanes, told, target, alone=not outer)
         if past:
             sch.annotate((outer or [shared])[-1], "stream", 1)
         if not outer:
@@ -93,8 +105,27 @@ def schedule_pointwise(sch: Schedule, name: str, target: CpuTarget) -> None:
         share_out(sch, name, outer, target, elements)
 
 
+def _rows_side_by_side(sch: Schedule, before: LoopRef, last: LoopRef, lanes: int) -> LoopRef:
+    """Run the last two loops, of which the last one is over rows, in vectors, as many at once as
+    begin with the same row again. Returns the loop around them.
+    """
+    copies = math.lcm(sch.extent(last), lanes) // lanes
+    row = sch.fuse(before, last)
+    outer, vectors, lane = sch.split(row, (None, copies, lanes), tail="mask")
+    sch.unroll(vectors)
+    sch.vectorize(lane)
+    return outer
+
+
 def _piece_in_vectors(
-    sch: Schedule, name: str, piece: LoopRef, lanes: int, told: str, *, alone: bool
+    sch: Schedule,
+    name: str,
+    piece: LoopRef,
+    lanes: int,
+    told: str,
+    target: CpuTarget,
+    *,
+    alone: bool,
 ) -> LoopRef:
     """Run a loop over the last axis, or a part of it, in vectors, where it is long enough for one.
     alone: no loop stands around it, so that it is cut into chunks. Returns the outermost loop.
@@ -103,7 +134,12 @@ def _piece_in_vectors(
         return piece
     sizes = (None, VECTORS_PER_CHUNK, lanes) if alone else (None, lanes)
     *around, lane = sch.split(piece, sizes, tail="mask")
-    choose_copies(sch, name, around[-1], told)
+    vectors = sch.extent(around[-1])
+    uneven = 1 < vectors <= MOST_VECTORS and steps_unevenly(sch.func.block(name))
+    if uneven and choose_flag(sch, f"vectors written out{told}", name, target.has_shuffles):
+        sch.unroll(around[-1])
+    else:
+        choose_copies(sch, name, around[-1], told)
     sch.vectorize(lane)
     return around[0]
 

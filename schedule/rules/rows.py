@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from math import prod
 from typing import ClassVar
 
 from ...tir.buffer import Load
@@ -225,7 +226,8 @@ def _in_parts(sch: Schedule, name: str, target: CpuTarget, *, alone: bool) -> tu
         return ()
     made: list[str] = []
     count = -(-axis.extent // lanes)
-    vectors = 1 if alone else _choose_vectors(sch, name, count)
+    times = prod(it.extent for it in block.iters if it.kind is IterKind.REDUCE and it is not axis)
+    vectors = 1 if alone else _choose_vectors(sch, name, count, times)
     for size in (vectors * lanes, lanes, FEW):
         steps = sch.loops(block.name)[-1]
         if not made or size < sch.extent(steps):
@@ -234,23 +236,24 @@ def _in_parts(sch: Schedule, name: str, target: CpuTarget, *, alone: bool) -> tu
     return tuple(made)
 
 
-def _choose_vectors(sch: Schedule, name: str, count: int) -> int:
-    """How many vectors of partial results a row of `count` vectors has: never so few that a sum
-    grows longer than by default, and longer than one that may stand alone.
+def _choose_vectors(sch: Schedule, name: str, count: int, times: int) -> int:
+    """How many vectors of partial results a row of `count` vectors has, of which each result takes
+    `times` ones: never so few that a sum grows longer than by default, and longer than one that may
+    stand alone.
     """
-    default = _vectors(count)
+    default = _vectors(count, times)
     longest = max(LONGEST_SUM, -(-count // default))
     sizes = [n for n in range(1, min(count, MOST_VECTORS) + 1) if -(-count // n) <= longest]
     return choose(sch, "vectors", name, sizes, default)
 
 
-def _vectors(count: int) -> int:
-    """How many vectors of partial results shorten the way through `count` vectors the most: as
-    many steps as rounds, and one for each that is joined; of equals the one with the least beyond
-    the end.
+def _vectors(count: int, times: int) -> int:
+    """How many vectors of partial results shorten the way through `count` vectors, `times` over,
+    the most: as many steps as rounds, and one for each that is joined; of equals the one with the
+    least beyond the end.
     """
     sizes = range(1, min(count, MOST_VECTORS) + 1)
-    return min(sizes, key=lambda n: (-(-count // n) + n, -(-count // n) * n))
+    return min(sizes, key=lambda n: (-(-count // n) * times + n, -(-count // n) * n))
 
 
 def _partial(
@@ -262,7 +265,8 @@ def _partial(
     part, *others, steps = loops
     lanes = min(vector_lanes(block, target), sch.extent(part))
     vector, lane = sch.split(part, (None, lanes))
-    sch.reorder(steps, *others, vector, lane)
+    longer = [loop for loop in others if sch.extent(loop) > 1]  # memory is read as it lies
+    sch.reorder(*longer, steps, *(x for x in others if x not in longer), vector, lane)
     sch.unroll(vector)
     sch.vectorize(lane)
     if joins:
@@ -311,7 +315,13 @@ def _elements(
 
 
 def _share_out(sch: Schedule, block: Block, target: CpuTarget) -> None:
-    """Share out the kept axes of a reduction; each element is reduced by one thread, in order."""
+    """Share out the kept axes of a reduction; each element is reduced by one thread, in order, in a
+    register where it lies inside all of them.
+    """
     loops = zip(sch.loops(block.name), block.iters, strict=True)
-    spatial = [x for x, it in loops if it.kind is IterKind.SPATIAL and it.extent > 1]
+    kept = [loop for loop, it in loops if it.kind is IterKind.SPATIAL]
+    spatial = [loop for loop in kept if sch.extent(loop) > 1]
+    for tensor in targets_of(block) if is_reduction(block) and kept else ():
+        held = partial(Schedule.stage, buffer=tensor.name, loop=kept[-1], scope="register")
+        sch.attempt(partial(held, block=block.name))
     share_out(sch, block.name, spatial, target, points_of(block))

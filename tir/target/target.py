@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from typing import Self
 
-from ..dtype import BFLOAT16, FLOAT16, FLOAT32, DType, dtype
+from ..dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, DType, dtype
 from ..errors import TargetError, TargetTypeError, known_names
 from ..json_reader import Json
 from .cpu import CPUS, CpuModel
@@ -157,8 +157,13 @@ class Target:
         """Whether a type of 8 or 16 bits goes in vectors beside numbers of 32 bits."""
         if self.isa == "neon":
             return kind.is_integer and kind.bits == 8
-        plain = (kind.is_integer and kind.bits >= 8) or kind in (FLOAT16, BFLOAT16)
+        plain = (kind.is_integer and kind.bits >= 8) or kind in (BOOL, FLOAT16, BFLOAT16)
         return self.isa == "avx512" or (self.isa == "avx2" and plain)
+
+    @property
+    def has_shuffles(self) -> bool:
+        """Whether a vector is put together of lanes of two others in any order."""
+        return self.isa in ("avx2", "avx512")
 
     @property
     def has_long_vectors(self) -> bool:

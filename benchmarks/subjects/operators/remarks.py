@@ -24,7 +24,6 @@ OPENVINO = {
 }
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {"openvino": OPENVINO}
 _GATHERED = "each neighbour is a gather, in each channel anew"
-_LONG = "both sums run over windows of the longest length, one axis after the other"
 _SIDE_BY_SIDE = "what the phases give is laid side by side element by element"
 _FIRST = "the result is brought to channels first element by element"
 WHY: Mapping[str, str] = {
@@ -35,20 +34,19 @@ WHY: Mapping[str, str] = {
     "Conv 31x31": "taps that fall on padding, 48 in a hundred, are multiplied, too",
     "GlobalAveragePool 2048x7x7": "49 elements of a channel fill three vectors and a lane",
     "MatMul 64x4096x64 of a transpose": "the transpose is written out and read again",
-    "ArgMax 1x21x256x256": "places are int64: 8 fill a vector where the data have 16",
-    "Transpose 1x3x224x224": "a last axis of 3 is shorter than a vector: one by one",
-    "Mod int32": "exact, by float64, whose division takes two cycles an element; OpenVINO's is not",
-    "Mod int64": "exact by a division of integers; OpenVINO's is of float32, wrong from 2**24 on",
+    "ArgMax 1x21x256x256": "five comparisons a step, by which a NaN wins, and the first of equals",
+    "Mod int32": "exact, without AVX-512 by a division of float64; OpenVINO's is of float32",
+    "Mod int64": "exact, without AVX-512 one by one; OpenVINO's is of float32, wrong from 2**24 on",
     "Mod <fmod=1>": "exact for all floats; OpenVINO rounds a quotient, wrong where that is large",
-    "ScatterElements <axis=1> 64x1000 by 64x100, known": "each element reads a table of places",
+    "NonZero 100x100x100": "each place searches the counts of words, from eight tables in turn",
+    "Unique 4000": "a sorting network takes half of it, a search for each place a quarter",
+    "TopK 5 of 64x1000": "the first of each block are ranked, then all blocks that may hold one",
     "MaxUnpool": "each place is checked to lie in its own window, and clamped along both axes",
     "NonMaxSuppression": "all boxes of a class are sorted, of which few are looked at",
     "Compress": "four kernels, of which each waits for what the one before found",
     "GatherElements": "places are int64 and checked: 8 at a time",
     "GridSample": _GATHERED,
     "DeformConv": "what is sampled is written out, turned, and read again by a product",
-    "Resize linear 3x480x640": _LONG,
-    "Resize cubic 3x480x640": _LONG,
     "RandomUniform": "20 rounds of Threefry; OpenVINO has 10 of Philox",
     "QLinearSigmoid": "each sigmoid is computed; onnxruntime looks up one of 256",
     "QLinearAdd": "levels are widened to float32 and back, 16 at a time",

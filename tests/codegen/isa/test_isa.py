@@ -97,7 +97,9 @@ def test_bytes_and_truths_are_loaded_widened_and_stored_beside_numbers_of_32_bit
             byte = as_dtype(kind).with_lanes(lanes)
             assert all(tables.has(name, byte) for name in (*memory, "blend", "cast_float32"))
             assert tables.has(f"cast_{kind}", INT32.with_lanes(lanes))
-    assert BOOL not in isa(Target.parse("c:avx2")).elements
+    short = isa(Target.parse("c:avx2"))
+    assert all(short.has(name, BOOL.with_lanes(8)) for name in ("load", "store"))
+    assert not short.has("load_masked", BOOL.with_lanes(8))
 
 
 def test_scalar_has_no_vectors() -> None:
@@ -128,6 +130,8 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
     vector = tables.types.get(dtype, scalar)
     if dtype.lanes == 1:
         return [scalar] * 3
+    if dtype.is_bool:  # a mask, which is as wide as those that variables hold
+        vector = tables.mask_type(dtype.lanes)
     mask = tables.mask_type(dtype.lanes, dtype)
     if operation in ("mask_all", "mask_both", "mask_either"):
         return ["int", mask]
@@ -148,7 +152,11 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
     if operation in ("lookup", "lookup_high"):
         words = tables.types[INT32.with_lanes(dtype.lanes)]
         return [words, vector if operation == "lookup" else words]
-    if operation == "lookup_table":
+    if operation in ("shuffle", "shuffle_one"):
+        words = as_dtype(f"int{dtype.bits}").with_lanes(dtype.lanes)
+        is_vector = tables.has("shuffle_order", dtype)
+        return [vector, vector, tables.types[words] if is_vector else "0x1b", "0x5"]
+    if operation in ("lookup_table", "shuffle_order"):
         return [", ".join("0" * dtype.lanes)]
     if operation.startswith("elements_"):
         return [", ".join("0" * (dtype.lanes * 32 // int(operation.removeprefix("elements_"))))]

@@ -78,7 +78,7 @@ def test_a_gpu_has_passes_of_its_own_where_it_has_threads_and_no_vectors() -> No
     # a GPU searches, has no registers of vectors, divides floats of 64 bits slowly, and its
     # compiler keeps running values in registers
     alone = {"CarriedLoads", "ExpandScatters", "ExpandSuppressions", "IntegerQuotients"}
-    alone |= {"RowPairs", "TransposeTiles"}
+    alone |= {"RowPairs", "ShuffledLoads", "TransposeTiles"}
     assert alone <= {*of_cpu}
     shared = ["WideAccesses" if n == "Vectorize" else n for n in of_cpu if n not in alone]
     of_gpu.remove("MaskedFloats")  # a CPU converts integers as fast as it adds

@@ -174,6 +174,21 @@ def test_places_that_the_model_gives_are_turned_around() -> None:
     assert "has index 5; expected -5 to 4. [onnx-index]" in str(refused.value)
 
 
+@pytest.mark.parametrize(("updates", "turned"), [(8, True), (6, False)])
+def test_few_elements_that_the_model_places_are_written_as_a_run_does(
+    updates: int, turned: bool
+) -> None:
+    inputs = floats(2, 20), places(20, 2, updates), floats(2, updates)
+    model, feeds = model_of([Case("ScatterElements", inputs, {"axis": 1}, (18,), (1,))], 18)
+    graph = import_onnx(model)
+    kinds = {type(node.op).__name__ for node in graph.nodes}
+    assert ("ScatterElements" in kinds, "Gather" in kinds) == (not turned, turned)
+    expected = inputs[0].copy()
+    for row, (where, new) in enumerate(zip(inputs[1], inputs[2], strict=True)):
+        expected[row, where] = new
+    np.testing.assert_array_equal(evaluate(graph, feeds)["y0"], expected)
+
+
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     ("operator", "inputs"),

@@ -303,3 +303,17 @@ def test_indices_that_become_data_run_in_short_vectors(shift: str) -> None:
     made = rule_for(func).schedule(func, Target.parse("c:avx2"))
     assert ("vectorized" in str(made.func)) is (shift == "index")
     check(func, "c:avx2")
+
+
+def test_an_element_whose_terms_data_place_grows_in_a_register() -> None:
+    x, starts = (
+        te.placeholder((5, 40), "float32", name="X"),
+        te.placeholder((9,), "int64", name="S"),
+    )
+    k = te.reduce_axis(4, name="k")
+
+    def element(i: Expr, j: Expr) -> Expr:
+        return te.sum(x[i, te.clamp_index(starts[j] + k, 40)], axis=k)
+
+    sch = check(te.func(x, starts, te.compute((5, 9), element, name="Y"), name="f"), "c:avx512")
+    assert 'stage("Y", "Y", j, scope="register")' in sch.steps

@@ -5,9 +5,10 @@ their weights. Places are exact fractions here, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from ....ops.resize import Places, Sampling, rounded_array
 from ....types import Array, Floats, Splat
 from ..node import NodeReader
 from .rule import Application, Result
+
+ALONE = 8  # times as long as an element of a vector takes one by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +95,32 @@ def resampled(
     if not type_.is_float:
         value = node.emit(Cast("float32"), value)
     dtype = node.builder.types[value].dtype
-    # first those that get fewer, so that little lies between
-    for axis in sorted(axes, key=lambda d: Fraction(axes[d].count, max(1, axes[d].size))):
-        starts, weights = _table(axes[axis], kernels[axis])
+    tables = {axis: _table(places, kernels[axis]) for axis, places in axes.items()}
+    taps = {axis: weights.shape[1] for axis, (_, weights) in tables.items()}
+    for axis in least_steps(axes, taps, type_.rank - 1):
+        starts, weights = tables[axis]
         first = node.table("starts", starts)
         value = node.emit(
             Resample(axis), value, first, node.table("weights", weights.astype(dtype))
         )
     return _finished(node, value, outside)
+
+
+def least_steps(
+    axes: Mapping[int, AxisPlaces], taps: Mapping[int, int], last: int
+) -> Sequence[int]:
+    """The order in which axes get other numbers of elements that takes the fewest steps; along the
+    last axis of all, each element is read by itself.
+    """
+
+    def steps(order: Sequence[int]) -> int:
+        sizes, total = {axis: places.size for axis, places in axes.items()}, 0
+        for axis in order:
+            sizes[axis] = axes[axis].count
+            total += math.prod(sizes.values()) * taps[axis] * (ALONE if axis == last else 1)
+        return total
+
+    return min(permutations(sorted(axes)), key=steps)
 
 
 def picked(node: NodeReader, indices: Mapping[int, Array], outside: Mapping[int, Array]) -> Result:

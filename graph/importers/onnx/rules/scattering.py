@@ -1,7 +1,7 @@
 """Rules of the operators that write where another tensor says.
 
-Where the model gives the places, they are turned around while it is read: each element of the
-result then reads the update that it takes, if there is one.
+Where the model gives the places, of rows or of many single elements, they are turned around while
+it is read: each element of the result then reads the update that it takes, if there is one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .rule import Application, ImportRule, Result
 from .slicing import add
 
 _TURNED = 1 << 22  # elements of a result, at most, whose updates are looked for in advance
+_FEW = 3  # elements to an update, from which on to write these is faster than to read places of all
 _PAIRS = {
     "add": arithmetic.Add(),
     "mul": arithmetic.Mul(),
@@ -44,7 +45,7 @@ def _scatter_elements(node: NodeReader) -> Result:
     op = scattering.ScatterElements(_combining(node), axis)
     op.infer((x, indices, node.type(2)))
     known = constant_indices(node, x.shape[axis])
-    if known is not None and _is_small(x.shape):
+    if known is not None and _is_small(x.shape) and closed(x.elements) < _FEW * known.size:
         at = np.indices(known.shape)
         at[axis] = known
         places = np.ravel_multi_index(tuple(at), closed_shape(x.shape))

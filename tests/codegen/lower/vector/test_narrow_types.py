@@ -90,3 +90,21 @@ def test_a_conversion_is_one_instruction_or_arithmetic_of_lanes() -> None:
     brain = tw.build(conversion("float32", "bfloat16"), target="c:avx512", verify="off").source
     assert "_mm512_cvtepi32_epi16(" in str(brain)
     assert "neps" not in str(brain)  # that makes 0 of numbers without a full mantissa
+
+
+@pytest.mark.parametrize("target", [target for target in HERE if target != "c:scalar"])
+@pytest.mark.parametrize("kind", ["float32", "int32"])
+def test_truth_values_are_read_and_stored_in_vectors(kind: str, target: str) -> None:
+    c = te.placeholder((COUNT,), "bool", name="C")
+    a, b = (te.placeholder((COUNT,), kind, name=name) for name in "AB")
+    less = te.compute((COUNT,), lambda i: te.logical_not(a[i] < b[i]), name="L")
+    taken = te.compute((COUNT,), lambda i: te.select(c[i], a[i], b[i]), name="T")
+    kernel = tw.build(te.func(c, a, b, less, taken, name="truths"), target)
+    rng = np.random.default_rng(0)
+    flags = rng.integers(0, 2, COUNT).astype(bool)
+    x, y = (rng.integers(-3, 4, COUNT).astype(kind) for _ in range(2))
+    found = kernel(flags, x, y)
+    np.testing.assert_array_equal(found[0], x >= y)
+    np.testing.assert_array_equal(found[1], np.where(flags, x, y))
+    loaded = "cvtepu8_epi32(_mm_loadl" if target == "c:avx2" else "cmpneq_epi8_mask"
+    assert loaded in kernel.source
