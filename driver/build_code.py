@@ -19,6 +19,7 @@ from ..schedule.verdict import UNKNOWN
 from ..tir.dim import Dim
 from ..tir.program.program import Program
 from ..tir.target.target import Target
+from .check.blas_threads import fewer_blas_threads
 from .check.budget import unchecked_because
 from .check.chain import changed_kernels
 from .check.clock import Clock
@@ -52,8 +53,8 @@ class CompiledProgram(Protocol):
         """What the code of a kernel is called."""
         ...
 
-    def check(self, kernel: LoweredKernel) -> KernelCheck:
-        """Run a kernel once beside its reference."""
+    def checks(self, kernels: Mapping[str, LoweredKernel]) -> dict[str, KernelCheck]:
+        """Run kernels once beside their references; what is found of each, by name."""
         ...
 
     def engine_runs(
@@ -217,14 +218,12 @@ def _checks(
     kernels = lowered.kernels
     new = {name: kernel for name, kernel in kernels.items() if kernel.check is None}
     known = {name: kernel.check for name, kernel in kernels.items() if kernel.check is not None}
-    run = {name: _check(compiled, kernel) for name, kernel in new.items()}
-    return known | run | changed_kernels(new, target, strict=options.strict)
-
-
-def _check(compiled: CompiledProgram, kernel: LoweredKernel) -> KernelCheck:
-    """The check of one kernel, where it is not too large."""
-    unchecked = unchecked_because(kernel.func)
-    return compiled.check(kernel) if unchecked is None else KernelCheck(unchecked, None, 0.0)
+    large = {name: why for name, kernel in new.items() if (why := unchecked_because(kernel.func))}
+    left = {name: KernelCheck(why, None, 0.0) for name, why in large.items()}
+    with fewer_blas_threads(1):
+        run = compiled.checks({name: kernel for name, kernel in new.items() if name not in large})
+        changed = changed_kernels(new, target, strict=options.strict)
+    return known | run | left | changed
 
 
 def _keep(

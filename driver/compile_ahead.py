@@ -17,30 +17,37 @@ from ..runtime.cpu.pool import pool_object, use_pool
 from ..runtime.cpu.program_code import NativeProgram
 from ..runtime.engine.cpu_code import CpuCode
 from ..runtime.engine.engine_code import Constants
-from ..runtime.machine.host import why_not_run
+from ..runtime.machine.host import allowed_cpus, why_not_run
 from ..runtime.toolchain.compile import Units
 from ..runtime.toolchain.library import SharedObject
 from ..tir.dim import Dim
 from ..tir.program.program import Program
 from ..tir.target.target import Target
+from .check.check_process import CheckedObject, CheckJob, CheckProcess
 from .check.engine_runs import ThreadedRuns
 from .check.program import KernelCheck, KernelChecker
 from .lower_program import LoweredKernel
 
 # Characters of a translation unit: gcc takes half a second for as many, and 50 ms for the first.
 UNIT = 1 << 16
+FEW = 8  # kernels that one process checks in the time that another one takes to start
 
 
 class CompiledC:
     """A program as C, and the object of it."""
 
     def __init__(
-        self, artifact: ProgramArtifact, shared: SharedObject, symbols: Mapping[str, str]
+        self,
+        artifact: ProgramArtifact,
+        shared: SharedObject,
+        symbols: Mapping[str, str],
+        beside: CheckProcess | None = None,
     ) -> None:
-        """symbols: of the entries of its functions, by name."""
+        """symbols: of the entries of its functions, by name. beside: checks kernels, too."""
         self.artifact = artifact
         self.shared = shared
         self._symbols = symbols
+        self._beside = beside
 
     @property
     def seconds(self) -> float:
@@ -57,11 +64,17 @@ class CompiledC:
         """The kernel's entry."""
         return self._symbols[kernel.run.name]
 
-    def check(self, kernel: LoweredKernel) -> KernelCheck:
-        """Run a kernel once beside its reference."""
+    def checks(self, kernels: Mapping[str, LoweredKernel]) -> dict[str, KernelCheck]:
+        """Run kernels once beside their references."""
+        jobs = {name: self._job(kernel) for name, kernel in kernels.items()}
+        checker = KernelChecker(self.artifact, self.shared)
+        if self._beside is None:
+            return {name: job.run(checker) for name, job in jobs.items()}
+        return self._beside.checks(CheckedObject(self.artifact, self.shared), checker, jobs)
+
+    def _job(self, kernel: LoweredKernel) -> CheckJob:
         prepare = None if kernel.prepare is None else self._symbols[kernel.prepare.name]
-        strict = kernel.strict
-        return self._checker.check(kernel.func, self.symbol(kernel), prepare, strict=strict)
+        return CheckJob(kernel.func, self.symbol(kernel), prepare, kernel.strict)
 
     @cached_property
     def code(self) -> CpuCode:
@@ -79,16 +92,12 @@ class CompiledC:
         use_pool(pool)
         return ThreadedRuns(NativeProgram(self.artifact, self.shared, constants), sizes)
 
-    @cached_property
-    def _checker(self) -> KernelChecker:
-        return KernelChecker(self.artifact, self.shared)
-
 
 class CompileAhead:
     """The kernels of one program, written and compiled as they come."""
 
-    def __init__(self, name: str, target: Target, units: Units) -> None:
-        """For the program called `name`."""
+    def __init__(self, name: str, target: Target, units: Units, *, checks: bool = False) -> None:
+        """For the program called `name`. checks: its kernels will be checked."""
         self.texts = KernelTexts(name, target)
         self.seconds: list[tuple[str, float]] = []  # of lowering and writing, by their parts
         self._name = name
@@ -96,6 +105,8 @@ class CompileAhead:
         self._units = units
         self._waiting: list[str] = []
         self._features: set[str] = set()
+        self._unchecked = 0 if checks and why_not_run(target) is None else None
+        self._beside: CheckProcess | None = None
 
     def __enter__(self) -> CompileAhead:
         return self
@@ -107,6 +118,7 @@ class CompileAhead:
         """Write a kernel, its schedule in a comment, and compile it when a unit is full."""
         began = time.perf_counter()
         self.seconds += kernel.seconds
+        self._expect(kernel)
         for func in kernel.functions:
             trace = kernel.steps if func is kernel.run else ()
             made = self.texts.add(func, "\n".join(trace))
@@ -124,7 +136,15 @@ class CompileAhead:
         shared = self._units.link()
         names = (func.name for func in lowered.functions)
         symbols = {n: entry.symbol for n, entry in zip(names, artifact.kernels, strict=True)}
-        return CompiledC(artifact, shared, symbols)
+        return CompiledC(artifact, shared, symbols, self._beside)
+
+    def _expect(self, kernel: LoweredKernel) -> None:
+        """Start what checks beside this process, once there is enough for both."""
+        if self._unchecked is None or kernel.check is not None or self._beside is not None:
+            return
+        self._unchecked += 1
+        if self._unchecked == FEW and allowed_cpus() > 1:
+            self._beside = CheckProcess()
 
     def _compile(self) -> None:
         target = self._target.using(self._features)

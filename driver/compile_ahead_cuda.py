@@ -81,7 +81,11 @@ class CompiledCuda:
         launches = self.artifact.part(kernel.run.name).launches
         return ", ".join(launch.kernel for launch in launches)
 
-    def check(self, kernel: LoweredKernel) -> KernelCheck:
+    def checks(self, kernels: Mapping[str, LoweredKernel]) -> dict[str, KernelCheck]:
+        """Run kernels once beside their references, one after the other."""
+        return {name: self._check(kernel) for name, kernel in kernels.items()}
+
+    def _check(self, kernel: LoweredKernel) -> KernelCheck:
         """Run a kernel beside its reference, constants random too: on a device on data of every
         kind, emulated, which takes long, of one; at several choices of its sizes.
         """

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ..driver.backends.table import backend_of
 from ..driver.check.collector import fewer_collections
 from ..driver.resolve_target import resolve_target
 from ..runtime.call_result import CallResult
@@ -139,6 +140,7 @@ class _Job:
         key = self._key()
         engine = self._kept(key, key)
         if engine is None:
+            backend_of(self.target).warm_up(self.target)
             # here, because a hit must not wait for what only a build needs
             from .compile_model import compile_model
             from .extensions.lookup import recorded_requests

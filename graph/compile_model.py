@@ -13,6 +13,7 @@ import numpy as np
 
 from ..driver.backends.table import backend_of
 from ..driver.build_program import build_program
+from ..driver.check.blas_threads import fewer_blas_threads, share_of_cpus
 from ..driver.check.clock import Clock
 from ..driver.check.program import ProgramCheckError
 from ..driver.jobs import ProgramOptions
@@ -115,17 +116,18 @@ def _compiled(
     source = as_source(options.schedules)
     tell("plan")
     check = options.verify in _CHECKING_REWRITES
-    planned = plan_model(
-        imported,
-        target,
-        source,
-        passes=options.passes,
-        check=check,
-        strict=options.strict,
-        tolerance=options.tolerance,
-        precision=options.precision,
-        keep=options.cache,
-    )
+    with fewer_blas_threads(share_of_cpus(2)):  # the compiler works beside, as warm_up says
+        planned = plan_model(
+            imported,
+            target,
+            source,
+            passes=options.passes,
+            check=check,
+            strict=options.strict,
+            tolerance=options.tolerance,
+            precision=options.precision,
+            keep=options.cache,
+        )
     if options.require_tuned:
         _check_tuned(planned.lowered.program, target, source)
     tell("build")

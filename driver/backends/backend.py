@@ -50,6 +50,10 @@ class Backend(Protocol):
         """
         ...
 
+    def warm_up(self, target: Target) -> None:
+        """Begin to make, beside the caller, what its builds need whatever they are of."""
+        ...
+
     def build(self, job: KernelJob) -> Kernel:
         """The kernel of a function. Raises: as `tw.build`."""
         ...

@@ -34,6 +34,12 @@ class CBackend:
         """The target with what it does not give as this machine's CPU has it."""
         return given_over(host_target(), target)
 
+    def warm_up(self, target: Target) -> None:
+        """The header of intrinsics and the thread pool."""
+        from ..warm_up import begin_warm_up
+
+        begin_warm_up(target)
+
     def build(self, job: KernelJob) -> Kernel:
         """A kernel of compiled C; of C alone where another processor is meant."""
         from ..build_kernel import build_kernel
@@ -52,7 +58,11 @@ class CBackend:
         if options.keep_kernels and job.source is None:
             stamp = self.stamp(target)
             kept = CachedKernels(target, stamp, strict=options.strict, allow=options.allow)
-        return build_parts(job, "cc", lambda: CompileAhead(name, target, Units("model")), kept)
+
+        def compiling() -> CompileAhead:
+            return CompileAhead(name, target, Units("model"), checks=options.checks_kernels)
+
+        return build_parts(job, "cc", compiling, kept)
 
     def read_code(self, data: Reader, sections: Sections, compiler: str) -> CpuCode:
         """An engine's code from its file."""

@@ -35,6 +35,9 @@ class CudaBackend:
             raise found.error()
         return given_over(Target("cuda", found.devices[0].arch), target)
 
+    def warm_up(self, target: Target) -> None:
+        """There is nothing to make."""
+
     def build(self, job: KernelJob) -> Kernel:
         """A kernel of CUDA C, which is compiled and loaded at its first run."""
         from ..build_kernel import build_kernel

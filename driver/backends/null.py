@@ -31,6 +31,9 @@ class NullBackend:
         """Nothing compiles."""
         return ""
 
+    def warm_up(self, target: Target) -> None:
+        """There is nothing to make."""
+
     def build(self, job: KernelJob) -> NoReturn:
         """Raises: TargetError."""
         hint = "tw.prove and kernel source need no run; tw.build(..., target='c')."

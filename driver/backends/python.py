@@ -35,6 +35,9 @@ class PythonBackend:
         """Nothing compiles."""
         return ""
 
+    def warm_up(self, target: Target) -> None:
+        """There is nothing to make."""
+
     def build(self, job: KernelJob) -> Kernel:
         """A kernel that the interpreter runs.
 

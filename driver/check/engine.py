@@ -39,6 +39,7 @@ from ...tir.instructions.warp_products import cut_terms
 from ...tir.number import integer_range
 from ...tir.program.program import Slice
 from ...tir.sizes import closed_shape, shape_in
+from .blas_threads import fewer_blas_threads, share_of_cpus
 from .check import CheckError
 from .engine_runs import EngineRuns, RefusedStepError, WroteElsewhereError
 from .fenced import same_bits
@@ -112,15 +113,18 @@ class EngineChecker:
         Raises: ProgramCheckError naming the functions whose kernels are wrong on what they were
         given; EngineCheckError where each of them is right, and the engine is not.
         """
-        shares: dict[str, float | None] = {}
-        left_out: dict[str, str] = {}
-        self._weights = self._digest()
-        for title in KINDS:
-            inputs = self._drawn(title, seed)
-            if isinstance(inputs, str):
-                left_out[title] = inputs
-            else:
-                shares[title] = self._on(inputs, title)
+        drawn = {title: self._drawn(title, seed) for title in KINDS}
+        kinds = {title: inputs for title, inputs in drawn.items() if not isinstance(inputs, str)}
+        left_out = {title: why for title, why in drawn.items() if isinstance(why, str)}
+        references = ThreadPoolExecutor(len(KINDS), "tilewright-reference")
+        with fewer_blas_threads(share_of_cpus(len(KINDS))), references as beside:
+            exact = {t: beside.submit(self._oracle, self._named(x)) for t, x in kinds.items()}
+            self._weights = self._digest()
+            firsts = {title: self._same_in_all_ways(x, title) for title, x in kinds.items()}
+            shares = {
+                title: self._on(inputs, firsts[title], exact[title].result(), title)
+                for title, inputs in kinds.items()
+            }
         return EngineCheck(self._runs.title, shares, left_out)
 
     def _drawn(self, title: str, seed: int) -> list[Array] | str:
@@ -138,12 +142,17 @@ class EngineChecker:
         parameters = self._runs.artifact.inputs
         return {p.name: array for p, array in zip(parameters, inputs, strict=True)}
 
-    def _on(self, inputs: Sequence[Array], title: str) -> float | None:
-        """Run it on these inputs; the largest error over what is allowed."""
-        with ThreadPoolExecutor(1, "tilewright-reference") as beside:
-            exact = beside.submit(self._oracle, self._named(inputs))
-            first = self._same_in_all_ways(inputs, title)
-        worst = self._worst(first, self._named(inputs), exact.result())
+    def _on(
+        self,
+        inputs: Sequence[Array],
+        first: Sequence[Array],
+        exact: Mapping[str, Array],
+        title: str,
+    ) -> float | None:
+        """The largest error over what is allowed, of the outputs `first` of a run on these inputs.
+        exact: the reference's.
+        """
+        worst = self._worst(first, self._named(inputs), exact)
         if worst is None or worst.share <= 1:
             return 0.0 if worst is None else worst.share
         alone = self._launches(inputs, title)

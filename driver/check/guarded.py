@@ -162,8 +162,7 @@ class GuardedProcess:
         return self._paths
 
     def _started(self) -> subprocess.Popen[bytes] | None:
-        is_python = Path(sys.executable or "").name.startswith(("python", "pypy"))
-        if self._process is None and is_python and self._is_able:
+        if self._process is None and runs_python() and self._is_able:
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-S", str(_SCRIPT)],
@@ -197,6 +196,11 @@ class GuardedProcess:
         if self._stop is not None:
             self._stop()
         self._process = self._stop = None
+
+
+def runs_python() -> bool:
+    """Whether what runs this process is Python, and not a program that holds it."""
+    return Path(sys.executable or "").name.startswith(("python", "pypy"))
 
 
 def given_arrays(

@@ -14,8 +14,8 @@ from ...tir.sizes import Size, dims_in
 from ..errors import ModelError
 from ..extensions.operators import blame
 from ..ir.at_sizes import graph_at, operator_at
-from ..ir.ir import Evaluate, Graph, RegionOperator
-from ..ops.base import Operator
+from ..ir.ir import Evaluate, Graph, GraphNode, RegionOperator
+from ..ops.base import Operator, OperatorRole
 from ..ops.data_size import DataSize
 from ..types import Array, TensorType, array_of, numpy_type
 from .effort import TooLarge, effort
@@ -82,13 +82,18 @@ def computed(
         )
     graph = graph_at(graph, _sizes(graph, inputs))
     _check_inputs(graph, inputs)
-    known = {name: _cast(inputs[name], graph.types[name], dtype) for name in graph.inputs}
+    known: dict[str, Array] = {}
     uses = Counter(value for node in graph.nodes for value in node.inputs)
 
-    def read(name: str) -> Array:
-        if name in graph.constants:
-            return _cast(array_of(graph.constants[name]), graph.types[name], dtype)
-        return known[name]
+    def read(name: str, moved: bool = False) -> Array:
+        if name in known:
+            return known[name]
+        constant = graph.constants.get(name)
+        array = inputs[name] if constant is None else array_of(constant)
+        if moved and graph.types[name].is_float:
+            return array
+        array = _cast(array, graph.types[name], dtype)
+        return array if constant is not None else known.setdefault(name, array)
 
     outputs = {value for node in graph.nodes for value in node.outputs}
     for name in wanted:
@@ -96,10 +101,14 @@ def computed(
             yield name, read(name)
     sizes: dict[Dim, int] = {}  # those that the nodes compute
     for node in graph.nodes:
-        arrays = [read(value) for value in node.inputs]
         op = operator_at(node.op, sizes)
+        moved = _moves_given(op, node, graph)
+        arrays = [read(value, moved) for value in node.inputs]
         if isinstance(op, RegionOperator):
             results = op.run(arrays, _evaluating(dtype, budget))
+        elif moved:
+            parts = zip(apply(op, *arrays), node.outputs, strict=True)
+            results = tuple(_cast(array, graph.types[name], dtype) for array, name in parts)
         else:
             results = apply(op if dtype is None else op.at_precision(dtype), *arrays)
         if isinstance(op, DataSize):
@@ -117,6 +126,16 @@ def computed(
             if sent is not None and name in known:
                 known[name] = sent
             del sent
+
+
+def _moves_given(op: Operator, node: GraphNode, graph: Graph) -> bool:
+    """Whether an operator takes elements of constants or inputs as they are: then those that it
+    takes are converted, and not a whole table.
+    """
+    return op.role is OperatorRole.MOVEMENT and all(
+        value in graph.constants or value in graph.inputs or not graph.types[value].is_float
+        for value in node.inputs
+    )
 
 
 def _evaluating(dtype: str | None, budget: StepBudget | None) -> Evaluate:

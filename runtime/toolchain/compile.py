@@ -28,7 +28,7 @@ from ..machine.host import CPU_VARIABLE, allowed_cpus, can_compile
 from .cache import Cache, cache_key, user_cache
 from .compilers import C, Compiler, SourceLanguage, compile_flags, find_compiler, link_flags
 from .excerpt import excerpt, file_name
-from .headers import discard_header, precompiled_header
+from .headers import discard_header, header_of, precompiled_header
 from .library import SharedObject
 
 OBJECTS, UNITS = "objects", "units"  # kinds of our cache entries
@@ -84,6 +84,17 @@ def compile_shared(
     log.debug("compile: '%s', %.0f ms", name, spent * 1e3)
     place = cache.put(OBJECTS, key, binary)
     return SharedObject(binary, place, compiler.version, spent, target.instructions)
+
+
+def common_header(target: Target) -> Path | None:
+    """The precompiled header of intrinsics that units for a target share, made where it is not
+    there yet; None where there is none to be had. Raises: CompilerNotFound.
+    """
+    if target.isa == "neon" or not target.has_vectors:  # that of Arm is read in no time
+        return None
+    compiler = find_compiler()
+    flags = (*compile_flags(target), *compiler.flags)
+    return header_of(compiler, flags, user_cache())
 
 
 class Units:

@@ -38,7 +38,12 @@ def precompiled_header(
     Made where it is not there yet. None where the source does not use intrinsics, where the
     compiler is zig's, or where nothing can be kept.
     """
-    if _MARK not in source or compiler.family == "zig":
+    return header_of(compiler, flags, cache) if _MARK in source else None
+
+
+def header_of(compiler: Compiler, flags: tuple[str, ...], cache: Cache) -> Path | None:
+    """As `precompiled_header`, for any source that uses intrinsics."""
+    if compiler.family == "zig":
         return None
     folder = cache.private_folder("headers/" + cache_key(compiler.identity, *flags, _TEXT)[:16])
     if folder is None:

@@ -12,10 +12,13 @@ from tilewright.codegen.artifact import Parameter
 from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.c.program_source import program_source
 from tilewright.driver.build_program import build_program
+from tilewright.driver.check import blas_threads
 from tilewright.driver.check import engine as check_engine
+from tilewright.driver.check.blas_threads import BlasThreads
 from tilewright.driver.check.engine import EngineCheck, EngineChecker, EngineCheckError
 from tilewright.driver.check.engine_runs import ThreadedRuns
 from tilewright.driver.check.program import ProgramCheckError
+from tilewright.driver.compile_ahead import CompiledC
 from tilewright.driver.jobs import ProgramOptions
 from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.cpu.program_code import NativeProgram, prepare_constants
@@ -202,6 +205,31 @@ def test_the_verdict_stands_in_the_report() -> None:
     wrong = replace(options, oracle=Reference(program, kept, factor=2.0))
     with pytest.raises(EngineCheckError):
         build_program(program, kept, TARGET, options=wrong)
+
+
+def test_products_take_fewer_threads_while_kernels_and_engines_are_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count, seen = [4], dict[str, int]()
+    threads = BlasThreads(lambda: count[0], lambda to: count.__setitem__(0, to))
+    monkeypatch.setattr(blas_threads, "blas_threads", lambda: threads)
+    monkeypatch.setattr(blas_threads, "allowed_cpus", lambda: 6)
+
+    def note(kind: type, name: str) -> None:
+        method = getattr(kind, name)
+
+        def noted(*arguments: object) -> object:
+            seen[name] = count[0]
+            return method(*arguments)
+
+        monkeypatch.setattr(kind, name, noted)
+
+    note(CompiledC, "checks")
+    note(EngineChecker, "_same_in_all_ways")
+    program, kept = tiny(), constants()
+    build_program(program, kept, TARGET, options=ProgramOptions(oracle=Reference(program, kept)))
+    assert seen == {"checks": 1, "_same_in_all_ways": 3}
+    assert count == [4]
 
 
 def test_special_data_has_every_extreme() -> None:

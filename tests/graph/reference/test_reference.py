@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -12,6 +13,7 @@ from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.gathering import Gather
 from tilewright.graph.ops.movement import Reshape
 from tilewright.graph.reference.reference import computed, evaluate
 from tilewright.graph.types import Splat, TensorType
@@ -76,3 +78,36 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(ModelError) as caught:
             evaluate(chain(), feeds, values=values)
         assert str(caught.value) == f"ModelError: {text}"
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(("dtype", "made"), [("float64", "float64"), (None, "float32")])
+def test_of_a_table_what_is_taken_is_converted(
+    dtype: str | None, made: str, constant: bool
+) -> None:
+    table = np.random.default_rng(0).standard_normal((5000, 16), np.float32)
+    b = GraphBuilder("table")
+    rows = b.input("rows", TensorType("int64", (2,)))
+    kind = TensorType("float32", table.shape)
+    read = b.constant("c", table) if constant else b.input("c", kind)
+    b.add(Gather(0), read, rows, output="y")
+    graph, feeds = b.finish(("y",)), {"rows": np.array([4999, 3])}
+    feeds |= {} if constant else {"c": table}
+    tracemalloc.start()
+    found = evaluate(graph, feeds, dtype=dtype)["y"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.dtype == made
+    np.testing.assert_array_equal(found, table[[4999, 3]])
+    assert peak < table.nbytes
+
+
+def test_what_is_moved_keeps_the_precision_that_it_is_given_in() -> None:
+    b = GraphBuilder("turned")
+    x = b.input("x", TensorType("float32", (2, 2)))
+    b.add(Reshape((4,)), x, output="y")
+    graph, given = b.finish(("y", "x")), np.array([[1 + 1e-12, 2], [3, 4]])
+    found = evaluate(graph, {"x": given})
+    np.testing.assert_array_equal(found["y"], given.reshape(-1))
+    np.testing.assert_array_equal(found["x"], given)
+    assert evaluate(graph, {"x": given}, dtype=None)["y"].dtype == np.float32
