@@ -37,7 +37,7 @@ AREAS = {  # area -> files that are mutated
         "tir/analysis/linear.py",
         "tir/reference/evaluate.py",
     ),
-    "threads": ("runtime/cpu/pool.c",),
+    "threads": ("runtime/cpu/*.c",),
     "checks": (
         "driver/check/budget.py",
         "driver/check/check.py",
@@ -51,6 +51,10 @@ AREAS = {  # area -> files that are mutated
     ),
 }
 MIRRORS = {  # file -> its tests by name, or by path, where they are others than the one named alike
+    "runtime/cpu/fibers.c": ("lost_cpus", "pool"),
+    "runtime/cpu/gates.c": ("pool",),
+    "runtime/cpu/places.c": ("lost_cpus", "pool"),
+    "runtime/cpu/pool.c": ("pool", "lost_cpus"),
     "schedule/legality/blocks.py": (
         "recurrence",
         "tests/schedule/primitives/blocks/test_compute_at.py",

@@ -5,7 +5,8 @@
 First, what a call costs beside its work: a model that adds 16 numbers, through a bound context, by
 name, and by peers. Then one thread that calls us and a peer in turn: each one's mean time alone
 over that in turn, medians of the rounds; what takes from it are threads of the other that still
-wait for work, and caches that it filled. Then several callers, each a Python thread with a context
+wait for work, and caches that it filled; beside them a peer in turn with a second session of its
+own. Then several callers, each a Python thread with a context
 or a session of its own: "sum" adds each caller's calls per second over those of one caller alone in
 the same round (one that shares the machine perfectly gives 1.0; more where one alone leaves some of
 it unused), "least" is the caller with the least over an equal share of 1, "calls/s" is all that
@@ -158,11 +159,13 @@ def main() -> None:
     print(text, flush=True)
     makers = _makers(options.model, options.threads)
     peers = [system for system in makers if system != OURS]
+    pairs = [pair for peer in peers for pair in ((OURS, peer), (peer, peer))]
     turns = [
-        (peer, *in_turn(makers, (OURS, peer), options.seconds, options.rounds)) for peer in peers
+        (" and ".join(pair), *in_turn(makers, pair, options.seconds, options.rounds))
+        for pair in pairs
     ]
-    head = (f"{options.model}, {options.threads} threads, in turn with", "ours", "theirs")
-    ordered = report.table(head, [(peer, f"{a:.2f}", f"{b:.2f}") for peer, a, b in turns])
+    head = (f"{options.model}, {options.threads} threads, in turn", "the first", "the second")
+    ordered = report.table(head, [(pair, f"{a:.2f}", f"{b:.2f}") for pair, a, b in turns])
     print(ordered, flush=True)
     mixes = [(system,) * count for system in makers for count in (2, 4)]
     mixes += [(OURS, peer) for peer in peers]

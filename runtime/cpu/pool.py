@@ -1,5 +1,5 @@
-"""Run SPMD code on the process's thread pool (pool.c), compiled at its first use and kept in the
-cache.
+"""Run SPMD code on the process's thread pool (pool.c, on fibers.c, gates.c and places.c), compiled
+at its first use and kept in the cache.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ...tir.target.target import ISAS, Target
 from ..toolchain.library import Library, Pointer, SharedObject
 
 _FLAGS = ("-pthread",)
+_FILES = ("fibers", "gates", "places", "pool")  # in the order in which they stand in one source
 
 
 class _Pool:
@@ -40,8 +41,9 @@ _pool = _Pool()
 
 
 def pool_source() -> str:
-    """The C text of the pool."""
-    return Path(__file__).with_name("pool.c").read_text(encoding="utf-8")
+    """The C text of the pool: one source for its files."""
+    files = [Path(__file__).with_name(f"{stem}.c") for stem in _FILES]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def pool_object(target: Target | None = None) -> SharedObject:
@@ -67,9 +69,10 @@ def use_pool(shared: SharedObject) -> None:
 def pool_run() -> Pointer:
     """The C function `int tw_pool_run(tw_entry entry, void *const *args, int threads)`.
 
-    It calls `entry(args, team, thread, threads)` once per thread, releases the interpreter's lock
-    meanwhile, and returns how many threads took part: 1 where another region was running, fewer
-    than asked where no more could be started.
+    It calls `entry(args, team, thread, threads)` once for each member of the team, releases the
+    interpreter's lock meanwhile, and returns how many members there were: 1 where another region
+    was running, fewer than asked where no more threads could be started. Each has a thread of its
+    own; a member may go on on another one's when it has waited at a barrier.
 
     Raises: CompilerNotFound, CompileFailed, LibraryError, at the first call.
     """

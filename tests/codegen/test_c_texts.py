@@ -19,6 +19,9 @@ FRAMES = (
     "codegen/cuda/device_functions.py",  # each a function of one instruction of PTX
 )
 POOLS = (
+    "runtime/cpu/fibers.c",
+    "runtime/cpu/gates.c",
+    "runtime/cpu/places.c",
     "runtime/cpu/pool.c",
     "runtime/measure/probes.c",
 )  # the thread pool; what measures the machine
