@@ -104,13 +104,10 @@ def computed(
         op = operator_at(node.op, sizes)
         moved = _moves_given(op, node, graph)
         arrays = [read(value, moved) for value in node.inputs]
-        if isinstance(op, RegionOperator):
-            results = op.run(arrays, _evaluating(dtype, budget))
-        elif moved:
-            parts = zip(apply(op, *arrays), node.outputs, strict=True)
-            results = tuple(_cast(array, graph.types[name], dtype) for array, name in parts)
-        else:
-            results = apply(op if dtype is None else op.at_precision(dtype), *arrays)
+        results = _results(op, arrays, None if moved else dtype, budget)
+        if moved:
+            types = [graph.types[value] for value in node.outputs]
+            results = [_cast(*part, dtype) for part in zip(results, types, strict=True)]
         if isinstance(op, DataSize):
             sizes.update((dim, int(arrays[0].item())) for dim in dims_in((op.size,)))
         del arrays
@@ -126,6 +123,15 @@ def computed(
             if sent is not None and name in known:
                 known[name] = sent
             del sent
+
+
+def _results(
+    op: Operator, arrays: Sequence[Array], dtype: str | None, budget: StepBudget | None
+) -> Sequence[Array]:
+    """What an operator makes of arrays, at a precision."""
+    if isinstance(op, RegionOperator):
+        return op.run(arrays, _evaluating(dtype, budget))
+    return apply(op if dtype is None else op.at_precision(dtype), *arrays)
 
 
 def _moves_given(op: Operator, node: GraphNode, graph: Graph) -> bool:
