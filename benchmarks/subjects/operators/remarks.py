@@ -48,6 +48,7 @@ WHY: Mapping[str, str] = {
     "GridSample": _GATHERED,
     "DeformConv": "what is sampled is written out, turned, and read again by a product",
     "RandomUniform": "20 rounds of Threefry; OpenVINO has 10 of Philox",
+    "DynamicQuantizeLinear": "the range takes a third of it, and is known before the first level",
     "QLinearSigmoid": "each sigmoid is computed; onnxruntime looks up one of 256",
     "QLinearAdd": "levels are widened to float32 and back, 16 at a time",
     "LRN": "a power by exp and log; OpenVINO takes square roots where it is 0.75",
