@@ -102,6 +102,7 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "codegen/isa/neon_bytes.py": ("neon", "tests/runtime/test_export_on_arm.py"),
     "codegen/isa/x86.py": ("isa", "tests/codegen/c/test_values.py"),
     "codegen/isa/cuda.py": ("tests/codegen/cuda/test_emit.py",),
+    "codegen/c/constant_vectors.py": ("emit", "values"),
     "codegen/c/export_frame.py": ("export",),
     "codegen/c/program_frame.py": ("program", "tests/runtime/cpu/test_program_code.py"),
     "codegen/c/vectors.py": ("emit", "values"),

@@ -180,7 +180,8 @@ def _compared(
 ) -> _Errors:
     """How far the sides of a region differ. doubted: the values that matter; None: all."""
     old, new = (_Side(graph, _inside(graph, region)) for graph in (before, after))
-    names = [value for node in old.nodes for value in node.outputs if value in after.types]
+    known = {value for node in new.nodes for value in node.outputs} | after.constants.keys()
+    names = [value for node in old.nodes for value in node.outputs if value in known]
     feeds = _feeds(before, after, region, seed)
     with np.errstate(all="ignore"):
         found = {

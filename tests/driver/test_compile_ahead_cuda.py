@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ import pytest
 import tilewright as tw
 from tilewright.driver import compile_ahead_cuda
 from tilewright.driver.build_program import build_program
-from tilewright.driver.check.program import ProgramCheckError
+from tilewright.driver.check.program import KernelCheck, ProgramCheckError
 from tilewright.driver.compile_ahead_cuda import CompiledCuda
 from tilewright.driver.jobs import ProgramOptions, VerifyProgram
+from tilewright.driver.lower_program import LoweredKernel
 from tilewright.runtime.cuda.device import program as device_program
 from tilewright.runtime.cuda.device.availability import NoDevice, Unavailable
 from tilewright.runtime.engine.engine import Engine
@@ -109,16 +111,16 @@ def tuned(func: PrimFunc, target: Target) -> Schedule:
 
 def planted(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """Let the sum be a difference, in the first so many texts."""
-    finish, left = CompiledCuda.check, [times]
+    finish, left = CompiledCuda.checks, [times]
 
-    def wrong(self: CompiledCuda, kernel: object) -> object:
+    def wrong(self: CompiledCuda, kernels: Mapping[str, LoweredKernel]) -> dict[str, KernelCheck]:
         source = self.artifact.kernels[-1].source
         if left[0] and "+ B[" in source:
             object.__setattr__(self.artifact.kernels[-1], "source", source.replace("+ B[", "- B["))
-        left[0] -= bool(left[0]) and kernel.func.name == "add"  # type: ignore[attr-defined]
-        return finish(self, kernel)  # type: ignore[arg-type]
+        left[0] -= bool(left[0]) and any(one.func.name == "add" for one in kernels.values())
+        return finish(self, kernels)
 
-    monkeypatch.setattr(CompiledCuda, "check", wrong)
+    monkeypatch.setattr(CompiledCuda, "checks", wrong)
 
 
 def test_a_given_schedule_that_fails_its_check_is_replaced_by_rule(

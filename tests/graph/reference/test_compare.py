@@ -177,6 +177,24 @@ def test_only_what_differed_is_computed_again(monkeypatch: pytest.MonkeyPatch) -
     assert computed.count(32) > computed.count(16)
 
 
+def test_what_one_side_alone_computes_of_a_wider_region_is_left_alone() -> None:
+    """d rests on a Relu further up; on the old side it reads v, which both name, on the new side
+    it does not.
+    """
+    before = graph_of(
+        (Relu(), "x", "r"), (Mul(), "r c", "v"), (Relu(), "v", "d"), (Add(), "v d", "y")
+    )
+    after = graph_of(
+        (Relu(), "x", "r"), (Mul(), "c r", "v"), (Mul(), "r c", "d0"), (Identity(), "d0", "d"),
+        (Add(), "v d", "y"),
+    )  # fmt: skip
+    assert compare(before, after).equal
+    wrong = graph_of(
+        (Relu(), "x", "r"), (Mul(), "c r", "v"), (Identity(), "r", "d"), (Add(), "v d", "y")
+    )
+    assert not compare(before, wrong).equal
+
+
 def test_a_fault_is_found_where_it_is_although_others_follow() -> None:
     """What a wrong value brings in does not hide behind it, nor is it charged to those behind."""
     before = graph_of((Mul(), "x big", "a"), (Exp(), "a", "y"))
