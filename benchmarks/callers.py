@@ -6,11 +6,11 @@ First, what a call costs beside its work: a model that adds 16 numbers, through 
 name, and by peers. Then one thread that calls us and a peer in turn: each one's mean time alone
 over that in turn, medians of the rounds; what takes from it are threads of the other that still
 wait for work, and caches that it filled; beside them a peer in turn with a second session of its
-own. Then several callers, each a Python thread with a context
-or a session of its own: "sum" adds each caller's calls per second over those of one caller alone in
-the same round (one that shares the machine perfectly gives 1.0; more where one alone leaves some of
-it unused), "least" is the caller with the least over an equal share of 1, "calls/s" is all that
-they did together. They are medians of the rounds.
+own. Then several callers, each a Python thread with a context or a session of its own: "sum" adds
+each caller's calls per second over those of one caller alone in the same round (one that shares the
+machine perfectly gives 1.0; more where one alone leaves some of it unused), "least" is the caller
+with the least over an equal share of 1, "calls/s" is all that they did together. They are medians
+of the rounds.
 """
 
 from __future__ import annotations

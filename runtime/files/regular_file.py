@@ -6,12 +6,12 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[BinaryIO | None]:
+def open_regular(path: Path) -> Iterator[BufferedReader | None]:
     """The file, open for reading, without waiting; None where it is no regular one.
 
     Raises: OSError where it cannot be opened; ValueError for a path that no file can have.

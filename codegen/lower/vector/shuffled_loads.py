@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -69,10 +69,7 @@ class _Rewriter:
         kind = load.dtype
         if kind.lanes == 1 or load.buffer.scope == "register" or not self.isa.has("shuffle", kind):
             return False
-        nodes = (node for item in load.indices for node in walk(item))
-        return not any(
-            isinstance(n, Load) or (isinstance(n, Var) and n.type.lanes > 1) for n in nodes
-        )
+        return not any(_is_data(node) for item in load.indices for node in walk(item))
 
     def _shuffled(self, load: Load, ranges: Ranges) -> Expr | None:
         kind = load.dtype
@@ -100,6 +97,7 @@ class _Rewriter:
 
 
 def _is_data(node: Node) -> bool:
+    """Whether it is known in a run alone, and so is a place that depends on it."""
     return isinstance(node, Load) or (isinstance(node, Var) and node.type.lanes > 1)
 
 
@@ -153,12 +151,14 @@ def _rows(
     for front, group in groupby(numbered, key=lambda n: places[n][:-1]):
         members = {n: places[n][-1] for n in group}
         at = tuple(add(item, index(by)) for item, by in zip(first[:-1], front, strict=True))
-        limit = None if isinstance(extent, Dim) else extent
-        for start, count in _cover(sorted({*members.values()}), first[-1], limit, lanes, ranges):
+        row = tuple(simplify(item, ranges) for item in at)
+
+        def load_at(start: int, row: tuple[Expr, ...] = row) -> Load:
             base = simplify(add(first[-1], index(start)), ranges)
-            load = Load(buffer, (*(simplify(i, ranges) for i in at), Ramp(base, 1, lanes)))
-            found.append(_window(load, members, start, count, lanes))
-            members = {n: by for n, by in members.items() if n not in found[-1].held}
+            return Load(buffer, (*row, Ramp(base, 1, lanes)))
+
+        limit = None if isinstance(extent, Dim) else extent
+        found += _windows(load_at, members, first[-1], limit, lanes, ranges)
     return found
 
 
@@ -179,15 +179,28 @@ def _lines(
         return []
     members = {n: place[-2] * width + place[-1] for n, place in enumerate(places)}
     start_of = simplify(add(mul(first[-2], index(width)), first[-1]), ranges)
-    found: list[_Window] = []
-    size = height * width
-    for start, count in _cover(sorted({*members.values()}), start_of, size, lanes, ranges):
+
+    def load_at(start: int) -> Load:
         line = Ramp(simplify(add(start_of, index(start)), ranges), 1, lanes)
         size_of_row = Broadcast(index(width), lanes)
-        at = (*first[:-2], FloorDiv(line, size_of_row), FloorMod(line, size_of_row))
-        found.append(_window(Load(buffer, at), members, start, count, lanes))
-        members = {n: by for n, by in members.items() if n not in found[-1].held}
-    return found
+        return Load(buffer, (*first[:-2], FloorDiv(line, size_of_row), FloorMod(line, size_of_row)))
+
+    return _windows(load_at, members, start_of, height * width, lanes, ranges)
+
+
+def _windows(
+    load_at: Callable[[int], Load],
+    members: Mapping[int, int],
+    base: Expr,
+    limit: int | None,
+    lanes: int,
+    ranges: Ranges,
+) -> list[_Window]:
+    """Loads that together hold all members. load_at: that of neighbours from a distance behind
+    `base` on.
+    """
+    found = _cover(sorted({*members.values()}), base, limit, lanes, ranges)
+    return [_window(load_at(start), members, start, count, lanes) for start, count in found]
 
 
 def _window(load: Load, members: Mapping[int, int], start: int, count: int, lanes: int) -> _Window:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from io import BytesIO
+from io import BufferedIOBase, BytesIO
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -127,7 +127,7 @@ def parsed_model(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path 
     return proto, folder
 
 
-def _read(path: Path, limits: ImportLimits, take: Callable[[BinaryIO, int], Read]) -> Read:
+def _read(path: Path, limits: ImportLimits, take: Callable[[BufferedIOBase, int], Read]) -> Read:
     """What is taken from a regular file of at most `limits.file_bytes`, of a size that is known."""
     try:
         with open_regular(path) as file:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
+from io import BufferedIOBase
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class _NotAsExpected(Exception):
     """A message is not encoded as ours are."""
 
 
-def split_model(file: BinaryIO, size: int) -> SplitModel | None:
+def split_model(file: BufferedIOBase, size: int) -> SplitModel | None:
     """Read a model of so many bytes; None where only protobuf can say what it is."""
     try:
         splitting = _Splitting(file)
@@ -49,7 +49,7 @@ def split_model(file: BinaryIO, size: int) -> SplitModel | None:
 class _Splitting:
     """One reading of a file. elements: what was read apart so far."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BufferedIOBase) -> None:
         self._file = file
         self._secret = secrets.token_bytes(16)
         self.elements: dict[bytes, Array] = {}
@@ -67,7 +67,7 @@ class _Splitting:
     def _elements(self, size: int) -> bytes:
         """The token of elements that are read apart."""
         array = np.empty(size, np.uint8)
-        if self._file.readinto(array.data) != size:  # type: ignore[attr-defined]
+        if self._file.readinto(array.data) != size:
             raise _NotAsExpected
         token = self._secret + len(self.elements).to_bytes(8, "little")
         self.elements[token] = array
